@@ -1,0 +1,48 @@
+"""Every exception Headway raises on purpose; each message says the cause and, where there is one, the remedy."""
+
+from __future__ import annotations
+
+
+class HeadwayError(Exception):
+    """Anything that went wrong and that Headway can name."""
+
+
+class ScoresError(HeadwayError, ValueError):
+    """A score no distribution can be built from: nan, +inf, or too large to be summed."""
+
+
+class ShapeError(ScoresError):
+    """An array whose shape fits no layout of the conventions."""
+
+
+class DtypeError(ScoresError, TypeError):
+    """An array that does not hold real numbers."""
+
+
+class LengthsError(ScoresError):
+    """Sentence lengths that do not fit the padded batch."""
+
+
+class HeadsError(HeadwayError, ValueError):
+    """A `heads` array that does not describe a choice of heads."""
+
+
+class ArcError(HeadwayError, ValueError):
+    """An arc, or a set of arcs, that no tree can have."""
+
+
+class SizeError(HeadwayError, ValueError):
+    """A result too large to be held in memory."""
+
+
+class NoTreeError(HeadwayError, ValueError):
+    """No tree of the requested class avoids the forbidden arcs.
+
+    `words` are the words to look at; `sentence` is the position in the batch, None for one matrix.
+    """
+
+    def __init__(self, cause: str, words: tuple[int, ...], sentence: int | None = None) -> None:
+        where = "" if sentence is None else f"sentence {sentence}: "
+        super().__init__(f"{where}no tree exists: {cause}")
+        self.words = words
+        self.sentence = sentence

@@ -1,0 +1,178 @@
+"""Scores as every kernel takes them: validated, padded, C-contiguous float64; and threads over the sentences.
+
+The conventions of `headway.inference` are enforced here and nowhere else. One matrix is a batch of one, with
+`single` remembering to take the batch axis off the results again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headway.errors import DtypeError, LengthsError, ScoresError, ShapeError
+from headway.inference.jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Beyond this a sum over a long sentence could overflow, and an overflow would look like a forbidden arc.
+LARGEST_SCORE = 1e300
+
+# A thread must have this much arithmetic to be worth starting (about 0.2 ms of work).
+_WORK_PER_THREAD = 500_000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`scores` (B, N+1, N+1) and `lengths` (B,), checked; `single` when the user gave one matrix."""
+
+    scores: Floats
+    lengths: Ints
+    single: bool
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def sentences(self) -> Iterator[Floats]:
+        """Each sentence's own matrix, without its padding."""
+        for scores, n in zip(self.scores, self.lengths, strict=True):
+            yield scores[: n + 1, : n + 1]
+
+    def place(self, sentence: int) -> int | None:
+        """How errors name a sentence: not at all when there is only the one matrix."""
+        return None if self.single else sentence
+
+    def with_scores(self, scores: Floats) -> Batch:
+        """The same sentences with other, already valid scores."""
+        return Batch(scores, self.lengths, self.single)
+
+    def unbatch(self, result: NDArray[Any]) -> Any:
+        """Take the batch axis off a result when there was none in the input."""
+        if not self.single:
+            return result
+        return result[0].item() if result.ndim == 1 else result[0]
+
+
+def as_batch(scores: ArrayLike, lengths: ArrayLike | None = None) -> Batch:
+    """Check scores (n+1, n+1) or (B, N+1, N+1) and lengths; raise an error that names the cell or sentence."""
+    array = as_floats(scores, "scores")
+    single = array.ndim == 2
+    if single and lengths is not None:
+        raise LengthsError("lengths belong to a padded batch; one matrix is its own length")
+    if single:
+        array = array[None]
+    if array.ndim != 3 or array.shape[1] != array.shape[2] or array.shape[1] == 0:
+        raise ShapeError(
+            f"scores have shape {np.shape(scores)}; expected (n+1, n+1) for one sentence or "
+            "(B, N+1, N+1) for a padded batch, root included"
+        )
+    batch = Batch(array, _as_lengths(lengths, array), single)
+    b, h, m = _first_bad_cell(batch.scores, batch.lengths, LARGEST_SCORE)
+    if b >= 0:
+        raise _bad_score(batch, b, h, m)
+    return batch
+
+
+def as_floats(values: ArrayLike, name: str) -> Floats:
+    """A C-contiguous float64 array, from any array of real numbers."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise DtypeError(f"{name} have dtype {array.dtype}; expected real numbers (float64)")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def as_function(values: ArrayLike, batch: Batch, name: str) -> Floats:
+    """An arc-factored function shaped like the scores; set to zero where the arc is forbidden, padding or no arc."""
+    array = as_floats(values, name)
+    array = array[None] if batch.single and array.ndim == 2 else array
+    if array.shape != batch.scores.shape:
+        expected = batch.scores.shape[1:] if batch.single else batch.scores.shape
+        raise ShapeError(f"{name} has shape {np.shape(values)}; expected that of scores, {expected}")
+    array = np.where(allowed(batch), array, 0.0)
+    if not np.isfinite(array).all():
+        b, h, m = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        where = "" if batch.single else f"sentence {b}: "
+        raise ScoresError(f"{where}{name}[{h}, {m}] is {array[b, h, m]}; it must be finite")
+    return array
+
+
+def allowed(batch: Batch) -> NDArray[np.bool_]:
+    """Which cells are arcs a tree may have: no padding, no diagonal, no column 0, not forbidden."""
+    nodes = np.arange(batch.scores.shape[1])
+    inside = nodes <= batch.lengths[:, None]
+    arcs = inside[:, :, None] & inside[:, None, :] & (nodes[:, None] != nodes) & (nodes > 0)
+    result: NDArray[np.bool_] = arcs & (batch.scores > -np.inf)
+    return result
+
+
+def over_sentences(
+    run: Callable[[int, int], None], batch: Batch, work: float, threads: int | None, grain: int = 1
+) -> None:
+    """Call `run(start, stop)` on slices that cover the batch, in threads when `work` operations are worth it.
+
+    `threads=None` uses every core. Slices start at multiples of `grain`. Kernels hold no interpreter lock, and each
+    sentence is computed by the same code whichever thread takes it, so threads never change a result.
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; expected at least 1, or None for every core")
+    size = len(batch)
+    grains = -(-size // grain)
+    useful = min(threads or os.cpu_count() or 1, grains, int(work / _WORK_PER_THREAD) + 1)
+    if useful <= 1:
+        run(0, size)
+        return
+    pieces = min(grains, 4 * useful)
+    edges = [min(size, grain * (grains * piece // pieces)) for piece in range(pieces + 1)]
+    with ThreadPoolExecutor(useful) as pool:
+        list(pool.map(run, edges[:-1], edges[1:]))
+
+
+def _as_lengths(lengths: ArrayLike | None, scores: Floats) -> Ints:
+    size, longest = scores.shape[0], scores.shape[1] - 1
+    if lengths is None:
+        return np.full(size, longest, dtype=np.int64)
+    array = np.asarray(lengths)
+    if array.dtype.kind not in "iu" and array.size > 0:
+        raise LengthsError(f"lengths have dtype {array.dtype}; expected integers")
+    if array.shape != (size,):
+        raise LengthsError(f"lengths have shape {array.shape}; expected ({size},), one a sentence")
+    outside = np.flatnonzero((array < 0) | (array > longest))
+    if outside.size:
+        b = int(outside[0])
+        raise LengthsError(f"sentence {b} has length {array[b]}; expected 0 to {longest}, the words the padding holds")
+    return array.astype(np.int64)
+
+
+def _bad_score(batch: Batch, b: int, h: int, m: int) -> ScoresError:
+    where = "" if batch.single else f"sentence {b}: "
+    value = batch.scores[b, h, m]
+    remedy = (
+        "use -inf to forbid an arc" if np.isfinite(value) else "scores are finite log-weights, or -inf to forbid an arc"
+    )
+    return ScoresError(f"{where}scores[{h}, {m}] is {value}; {remedy}")
+
+
+@kernel
+def _first_bad_cell(scores: Floats, lengths: Ints, largest: float) -> tuple[int, int, int]:
+    """The first nan, +inf or absurdly large score among the arcs of the batch; (-1, -1, -1) if there is none."""
+    for b in range(scores.shape[0]):
+        n = lengths[b]
+        for h in range(n + 1):
+            bad = 0
+            for m in range(1, n + 1):
+                x = scores[b, h, m]
+                fine = (x <= largest) & ((x >= -largest) | (x == -np.inf))
+                bad += (not fine) & (h != m)
+            if bad:
+                for m in range(1, n + 1):
+                    x = scores[b, h, m]
+                    fine = (x <= largest) & ((x >= -largest) | (x == -np.inf))
+                    if h != m and not fine:
+                        return b, h, m
+    return -1, -1, -1

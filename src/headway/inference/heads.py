@@ -1,0 +1,53 @@
+"""Trees as arrays of heads: checking what users hand in, and which class a tree belongs to."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headway.errors import HeadsError
+from headway.inference.batch import Ints
+from headway.inference.jit import kernel
+
+
+def as_heads(heads: ArrayLike, n: int) -> Ints:
+    """An int64 array (n+1,) with a head 0..n for every word; anything else is an error that names the word."""
+    array = np.asarray(heads)
+    if array.dtype.kind not in "iu":
+        raise HeadsError(f"heads have dtype {array.dtype}; expected integers")
+    if array.shape != (n + 1,):
+        raise HeadsError(f"heads have shape {array.shape}; expected ({n + 1},): one head a word after heads[0] == -1")
+    array = array.astype(np.int64)
+    outside = np.flatnonzero((array[1:] < 0) | (array[1:] > n)) + 1
+    if array[0] != -1 or outside.size:
+        m = int(outside[0]) if array[0] == -1 else 0
+        raise HeadsError(f"heads[{m}] is {array[m]}; expected {'-1' if m == 0 else f'0 (the root) to {n}'}")
+    return array
+
+
+def is_in_class(heads: Ints, *, projective: bool, single_root: bool) -> bool:
+    """Is this choice of heads a tree, of the class?"""
+    return bool(_is_in_class(heads, projective, single_root))
+
+
+@kernel
+def _is_in_class(heads: Ints, projective: bool, single_root: bool) -> bool:
+    n = heads.shape[0] - 1
+    if single_root and n > 0 and np.sum(heads[1:] == 0) != 1:
+        return False
+    for m in range(1, n + 1):
+        ancestor, steps = m, 0
+        while ancestor != 0 and steps <= n:
+            ancestor = heads[ancestor]
+            steps += 1
+        if ancestor != 0:
+            return False
+    if not projective:
+        return True
+    # In a tree, arcs that do not cross (the root standing left of all) are exactly what projectivity asks for.
+    for m in range(1, n + 1):
+        low, high = min(m, heads[m]), max(m, heads[m])
+        for k in range(low + 1, high):
+            if heads[k] < low or heads[k] > high:
+                return False
+    return True
