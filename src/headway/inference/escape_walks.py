@@ -1,0 +1,445 @@
+"""The walk of `matrix_tree`: elimination, escapes, and their derivatives, for one connected group of words.
+
+`table[i, 1 + j]` is the weight of stepping from word i to word j of the group, `table[i, 0]` to the root.
+Eliminating word k, with `d_k` its row sum (the root counted for multi-root only) and `p_k = row / d_k`:
+
+    table[i] += table[i, 1 + k] p_k         Z = product of d_k, times the last word's root weight
+    E[k, m] = p_k[0] + sum_j p_k[j] E[j, m]         (k eliminated before the words j)
+
+Every quantity exists in four variants. In logarithms, for spreads float64 cannot hold; and with derivatives in some
+direction: linear tables then carry dW beside W, logarithmic ones the log-derivative F = dW / W, which is a mean of
+bounded numbers. Both only add and multiply along the same elimination, so no derivative is amplified by a tight
+cycle.
+
+Divide and conquer: the columns of one half need the other half eliminated; table[level + 1] holds what that left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.inference.batch import Floats
+from headway.inference.fast_exp import fast_exp
+from headway.inference.jit import kernel
+
+# Words are eliminated four at a time: each remaining row is then read and written once for four updates.
+PANEL = 4
+# Rows of workspace: the panel, the pivots d_k, and one to add up in.
+WORK_ROWS = PANEL + 2
+
+
+@kernel
+def levels(nodes: int) -> int:
+    """How many tables the divide and conquer over so many nodes needs."""
+    count = 2
+    while (nodes >> count) > 0:
+        count += 1
+    return count + 1
+
+
+@kernel
+def solve(
+    table: Floats,
+    slope: Floats,
+    n: int,
+    multi_root: bool,
+    logs: bool,
+    watch: bool,
+    work: Floats,
+    escape: Floats,
+    escape_slope: Floats,
+) -> tuple[float, float, float]:
+    """log Z of the n words in table[0]; their escapes; if watched, the smallest and largest factor used.
+
+    `escape` may be empty when only log Z is wanted, `slope` when no derivatives are.
+    """
+    low, high = 1.0, 1.0
+    pivots = work[PANEL]
+    if escape.shape[0] == 0:
+        _copy(table[0], 0, 1, n, table[1])
+        low = _eliminate(table[1], n, 1, multi_root, logs, watch, work, low)
+        return _log_product(pivots, 1, n, logs) + _log(table[1, 0, 0], logs), low, high
+
+    derive = slope.shape[0] > 0
+    log_z = 0.0
+    begin = np.zeros(table.shape[0], dtype=np.int64)
+    end = np.zeros(table.shape[0], dtype=np.int64)
+    stage = np.zeros(table.shape[0], dtype=np.int64)
+    level = 0
+    end[0] = n
+    while level >= 0:
+        lo, hi = begin[level], end[level]
+        size = hi - lo
+        if size == 1:
+            escape[lo, lo] = -np.inf if logs else 0.0
+            if derive:
+                escape_slope[lo, lo] = 0.0
+            if lo == 0:
+                log_z += _log(table[level, 0, 0], logs)
+            level -= 1
+            continue
+        if size == 2 and not logs and not derive:
+            log_pair = _solve_pair(table[level], multi_root, lo, escape)
+            if lo == 0:
+                log_z += log_pair
+            level -= 1
+            continue
+        half = size // 2
+        if stage[level] > 0:
+            back = stage[level] == 1
+            columns, keep = (lo, half) if back else (lo + half, size - half)
+            others = lo + half if back else lo
+            if not derive:
+                _substitute(table[level + 1], columns, keep, others, size, logs, work, escape)
+            elif logs:
+                _substitute_log_slopes(
+                    table[level + 1], slope[level + 1], columns, keep, others, size,
+                    escape, escape_slope,
+                )  # fmt: skip
+            else:
+                _substitute_slopes(
+                    table[level + 1], slope[level + 1], columns, keep, others, size,
+                    escape, escape_slope,
+                )  # fmt: skip
+        if stage[level] == 2:
+            level -= 1
+            continue
+        left = stage[level] == 0
+        first, keep = (0, half) if left else (half, size - half)
+        _copy(table[level], first, keep, size, table[level + 1])
+        if not derive:
+            low = _eliminate(table[level + 1], size, keep, multi_root, logs, watch, work, low)
+        else:
+            _copy(slope[level], first, keep, size, slope[level + 1])
+            if logs:
+                _eliminate_log_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, pivots)
+            else:
+                _eliminate_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, pivots)
+        if lo == 0 and left:
+            log_z += _log_product(pivots, keep, size, logs)
+        stage[level] += 1
+        level += 1
+        begin[level] = lo + first
+        end[level] = begin[level] + keep
+        stage[level] = 0
+
+    if watch:
+        for i in range(n):
+            for j in range(n):
+                if escape[i, j] != 0.0:
+                    low = min(low, escape[i, j])
+                    high = max(high, escape[i, j])
+    return log_z, low, high
+
+
+@kernel
+def _copy(source: Floats, first: int, keep: int, size: int, target: Floats) -> None:
+    """Copy `size` words so that the `keep` words from `first` on come first, the others after them."""
+    others = 0 if first > 0 else keep
+    for i in range(size):
+        row = first + i if i < keep else others + i - keep
+        target[i, 0] = source[row, 0]
+        for j in range(keep):
+            target[i, 1 + j] = source[row, 1 + first + j]
+        for j in range(size - keep):
+            target[i, 1 + keep + j] = source[row, 1 + others + j]
+
+
+@kernel
+def _log(x: float, logs: bool) -> float:
+    return x if logs else float(np.log(x))
+
+
+@kernel
+def _log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
+    total = 0.0
+    for k in range(start, stop):
+        total += pivots[k] if logs else np.log(pivots[k])
+    return total
+
+
+@kernel
+def _solve_pair(table: Floats, multi_root: bool, lo: int, escape: Floats) -> float:
+    """Two words left: each escapes the other at once or not at all. Returns their part of log Z."""
+    root_a, root_b = table[0, 0], table[1, 0]
+    d_a = table[0, 2] + (root_a if multi_root else 0.0)
+    d_b = table[1, 1] + (root_b if multi_root else 0.0)
+    escape[lo, lo], escape[lo, lo + 1] = 0.0, root_a / d_a
+    escape[lo + 1, lo], escape[lo + 1, lo + 1] = root_b / d_b, 0.0
+    return float(np.log(d_b)) + float(np.log(root_a + table[0, 2] * escape[lo + 1, lo]))
+
+
+@kernel
+def _eliminate(
+    table: Floats,
+    size: int,
+    keep: int,
+    multi_root: bool,
+    logs: bool,
+    watch: bool,
+    work: Floats,
+    low: float,
+) -> float:
+    """Eliminate words size-1 .. keep. Row k is left as p_k, the d_k in `work`; returns the smallest factor."""
+    pivots = work[PANEL]
+    if logs:
+        _eliminate_logs(table, size, keep, multi_root, pivots)
+        return low
+    top = size
+    while top > keep:
+        panel = PANEL if top - keep >= PANEL else 1
+        for a in range(panel):
+            k = top - 1 - a
+            for c in range(a):
+                factor = table[k, top - c]
+                for j in range(top - c):
+                    table[k, j] += factor * work[c, j]
+            d = table[k, 0] if multi_root else 0.0
+            for j in range(1, k + 1):
+                d += table[k, j]
+            pivots[k] = d
+            for j in range(k + 1):
+                work[a, j] = table[k, j] / d
+                table[k, j] = work[a, j]
+        if panel == 1:
+            _update_by_one(table, top, work)
+        else:
+            _update_by_four(table, top, work)
+        if watch:
+            for k in range(top - panel, top):
+                low = _smallest(table, k, low)
+        top -= panel
+    return low
+
+
+@kernel
+def _update_by_one(table: Floats, top: int, p: Floats) -> None:
+    for i in range(top - 1):
+        f = table[i, top]
+        for j in range(top):
+            table[i, j] += f * p[0, j]
+
+
+@kernel
+def _update_by_four(table: Floats, top: int, p: Floats) -> None:
+    """Rows above the panel, each word's factor brought up to date by the pivots before it."""
+    for i in range(top - 4):
+        f0 = table[i, top]
+        f1 = table[i, top - 1] + f0 * p[0, top - 1]
+        f2 = table[i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
+        f3 = table[i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
+        table[i, top - 1], table[i, top - 2], table[i, top - 3] = f1, f2, f3
+        for j in range(top - 3):
+            table[i, j] += (f0 * p[0, j] + f1 * p[1, j]) + (f2 * p[2, j] + f3 * p[3, j])
+
+
+@kernel
+def _smallest(table: Floats, k: int, low: float) -> float:
+    """The smallest factor other than zero that eliminating word k multiplied by."""
+    for j in range(k + 1):
+        if table[k, j] != 0.0:
+            low = min(low, table[k, j])
+    for i in range(k):
+        if table[i, k + 1] != 0.0:
+            low = min(low, table[i, k + 1])
+    return low
+
+
+@kernel
+def _substitute(
+    table: Floats,
+    columns: int,
+    keep: int,
+    others: int,
+    size: int,
+    logs: bool,
+    work: Floats,
+    escape: Floats,
+) -> None:
+    """Escapes of the eliminated words (from place `others` on), last eliminated first, for `keep` columns."""
+    if logs:
+        _substitute_logs(table, columns, keep, others, size, escape)
+        return
+    total = work[PANEL + 1]
+    for k in range(keep, size):
+        for m in range(keep):
+            total[m] = table[k, 0]
+        _accumulate(table, k, 0, keep, escape, columns, columns, keep, total)
+        _accumulate(table, k, keep, k, escape, others, columns, keep, total)
+        for m in range(keep):
+            escape[others + k - keep, columns + m] = total[m]
+
+
+@kernel
+def _accumulate(
+    table: Floats,
+    k: int,
+    start: int,
+    stop: int,
+    escape: Floats,
+    first: int,
+    columns: int,
+    keep: int,
+    total: Floats,
+) -> None:
+    """total += sum of p_k[j] E[j] over the words j in start..stop, whose rows begin at `first`; four a pass."""
+    j, r = start, first
+    while j + 4 <= stop:
+        f0, f1, f2, f3 = table[k, j + 1], table[k, j + 2], table[k, j + 3], table[k, j + 4]
+        for m in range(columns, columns + keep):
+            total[m - columns] += (f0 * escape[r, m] + f1 * escape[r + 1, m]) + (
+                f2 * escape[r + 2, m] + f3 * escape[r + 3, m]
+            )
+        j += 4
+        r += 4
+    while j < stop:
+        f = table[k, j + 1]
+        for m in range(columns, columns + keep):
+            total[m - columns] += f * escape[r, m]
+        j += 1
+        r += 1
+
+
+@kernel
+def log_add(x: float, y: float) -> float:
+    """log(exp(x) + exp(y)); the smaller is not worth an exponential once it is 40 nats below."""
+    if x < y:
+        x, y = y, x
+    if y < x - 40.0 or y == -np.inf:
+        return x
+    return x + float(np.log1p(np.exp(y - x)))
+
+
+@kernel
+def _eliminate_logs(table: Floats, size: int, keep: int, multi_root: bool, pivots: Floats) -> None:
+    for k in range(size - 1, keep - 1, -1):
+        d = table[k, 0] if multi_root else -np.inf
+        for j in range(1, k + 1):
+            d = log_add(d, table[k, j])
+        pivots[k] = d
+        for j in range(k + 1):
+            table[k, j] = table[k, j] - d if d > -np.inf else -np.inf
+        for i in range(k):
+            factor = table[i, k + 1]
+            if factor > -np.inf:
+                for j in range(k + 1):
+                    table[i, j] = log_add(table[i, j], factor + table[k, j])
+
+
+@kernel
+def _substitute_logs(table: Floats, columns: int, keep: int, others: int, size: int, escape: Floats) -> None:
+    for k in range(keep, size):
+        for m in range(columns, columns + keep):
+            total = table[k, 0]
+            for j in range(k):
+                r = columns + j if j < keep else others + j - keep
+                total = log_add(total, table[k, 1 + j] + escape[r, m])
+            escape[others + k - keep, m] = total
+
+
+@kernel
+def _eliminate_slopes(table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, pivots: Floats) -> None:
+    """_eliminate, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
+    p, dp = np.empty(size + 1), np.empty(size + 1)
+    for k in range(size - 1, keep - 1, -1):
+        d = table[k, 0] if multi_root else 0.0
+        dd = slope[k, 0] if multi_root else 0.0
+        for j in range(1, k + 1):
+            d += table[k, j]
+            dd += slope[k, j]
+        pivots[k] = d
+        for j in range(k + 1):
+            p[j] = table[k, j] / d
+            dp[j] = (slope[k, j] - p[j] * dd) / d
+            table[k, j], slope[k, j] = p[j], dp[j]
+        for i in range(k):
+            f, df = table[i, k + 1], slope[i, k + 1]
+            for j in range(k + 1):
+                table[i, j] += f * p[j]
+                slope[i, j] += df * p[j] + f * dp[j]
+
+
+@kernel
+def _substitute_slopes(
+    table: Floats,
+    slope: Floats,
+    columns: int,
+    keep: int,
+    others: int,
+    size: int,
+    escape: Floats,
+    escape_slope: Floats,
+) -> None:
+    total, change = np.empty(keep), np.empty(keep)
+    for k in range(keep, size):
+        for m in range(keep):
+            total[m], change[m] = table[k, 0], slope[k, 0]
+        for j in range(k):
+            r = columns + j if j < keep else others + j - keep
+            p, dp = table[k, 1 + j], slope[k, 1 + j]
+            for m in range(keep):
+                total[m] += p * escape[r, columns + m]
+                change[m] += dp * escape[r, columns + m] + p * escape_slope[r, columns + m]
+        for m in range(keep):
+            escape[others + k - keep, columns + m] = total[m]
+            escape_slope[others + k - keep, columns + m] = change[m]
+
+
+@kernel
+def _eliminate_log_slopes(table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, pivots: Floats) -> None:
+    """_eliminate_logs with log-derivatives in `slope`: a sum has the mean of its terms', a quotient the difference."""
+    for k in range(size - 1, keep - 1, -1):
+        d, mean = -np.inf, 0.0
+        for j in range(0 if multi_root else 1, k + 1):
+            d, mean = _mix(d, mean, table[k, j], slope[k, j])
+        pivots[k] = d
+        for j in range(k + 1):
+            table[k, j] = table[k, j] - d if d > -np.inf else -np.inf
+            slope[k, j] -= mean
+        for i in range(k):
+            if table[i, k + 1] > -np.inf:
+                for j in range(k + 1):
+                    table[i, j], slope[i, j] = _mix(
+                        table[i, j],
+                        slope[i, j],
+                        table[i, k + 1] + table[k, j],
+                        slope[i, k + 1] + slope[k, j],
+                    )
+
+
+@kernel
+def _substitute_log_slopes(
+    table: Floats,
+    slope: Floats,
+    columns: int,
+    keep: int,
+    others: int,
+    size: int,
+    escape: Floats,
+    escape_slope: Floats,
+) -> None:
+    for k in range(keep, size):
+        for m in range(columns, columns + keep):
+            total, mean = table[k, 0], slope[k, 0]
+            for j in range(k):
+                r = columns + j if j < keep else others + j - keep
+                total, mean = _mix(
+                    total,
+                    mean,
+                    table[k, 1 + j] + escape[r, m],
+                    slope[k, 1 + j] + escape_slope[r, m],
+                )
+            escape[others + k - keep, m] = total
+            escape_slope[others + k - keep, m] = mean
+
+
+@kernel
+def _mix(x: float, mean_x: float, y: float, mean_y: float) -> tuple[float, float]:
+    """Add two weights given by their logarithms; their means mix in proportion."""
+    if y == -np.inf:
+        return x, mean_x
+    if x < y:
+        share = fast_exp(x - y)
+        return y + np.log1p(share), mean_y + share / (1.0 + share) * (mean_x - mean_y)
+    share = fast_exp(y - x)
+    return x + np.log1p(share), mean_x + share / (1.0 + share) * (mean_y - mean_x)
