@@ -1,0 +1,129 @@
+"""argmax, log_partition and marginals for the four classes of trees: the functions behind `TreeDistribution`.
+
+| | single-root | multi-root |
+| --- | --- | --- |
+| non-projective | `spanning_tree`, `matrix_tree` | the same |
+| projective | `eisner` | the same |
+
+Here the class picks the algorithm, and a sentence without any tree becomes a `NoTreeError`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headway.inference import eisner, matrix_tree, spanning_tree
+from headway.inference.batch import Batch, Floats, Ints, as_batch
+from headway.inference.no_tree import no_tree_error
+
+
+def argmax(
+    scores: ArrayLike,
+    *,
+    projective: bool = False,
+    single_root: bool = True,
+    lengths: ArrayLike | None = None,
+    threads: int | None = None,
+) -> Ints:
+    """The heads of the best tree, (n+1,), or (B, N+1) padded with -1.
+
+    >>> argmax([[0, 1, 5], [0, 0, 4], [0, 9, 0]])
+    array([-1,  2,  0])
+    """
+    batch = as_batch(scores, lengths)
+    heads: Ints = batch.unbatch(best_heads(batch, projective, single_root, threads))
+    return heads
+
+
+def log_partition(
+    scores: ArrayLike,
+    *,
+    projective: bool = False,
+    single_root: bool = True,
+    lengths: ArrayLike | None = None,
+    threads: int | None = None,
+) -> Any:
+    """log of the sum over all trees of exp(score): a float, or (B,).
+
+    >>> import math
+    >>> math.exp(log_partition([[0, 0, 0], [0, 0, 0], [0, 0, 0]], single_root=False))  # three trees
+    3.0000000000000004
+    """
+    batch = as_batch(scores, lengths)
+    log_z = tree_sums(batch, projective, single_root, threads)
+    require_trees(log_z > -np.inf, batch, projective, single_root)
+    return batch.unbatch(log_z)
+
+
+def marginals(
+    scores: ArrayLike,
+    *,
+    projective: bool = False,
+    single_root: bool = True,
+    lengths: ArrayLike | None = None,
+    threads: int | None = None,
+) -> Floats:
+    """P(head -> modifier), shaped like the scores; every word's column sums to 1.
+
+    >>> marginals([[0, 0, 0], [0, 0, 0], [0, 0, 0]])
+    array([[0. , 0.5, 0.5],
+           [0. , 0. , 0.5],
+           [0. , 0.5, 0. ]])
+    """
+    batch = as_batch(scores, lengths)
+    mu: Floats = batch.unbatch(arc_marginals(batch, projective, single_root, threads)[1])
+    return mu
+
+
+def best_heads(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> Ints:
+    """Heads (B, N+1); NoTreeError if a sentence has none."""
+    heads, found = try_best_heads(batch, projective, single_root, threads)
+    require_trees(found, batch, projective, single_root)
+    return heads
+
+
+def try_best_heads(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> tuple[Ints, Ints]:
+    """Heads (B, N+1) and whether each sentence has a tree at all."""
+    if projective:
+        return eisner.argmax(batch, single_root=single_root, threads=threads)
+    return spanning_tree.argmax(batch, single_root=single_root, threads=threads)
+
+
+def tree_sums(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> Floats:
+    """log Z (B,); -inf for a sentence without trees."""
+    if projective:
+        return eisner.log_partition(batch, single_root=single_root, threads=threads)
+    return matrix_tree.log_partition(batch, single_root=single_root, threads=threads)
+
+
+def arc_marginals(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
+    """log Z (B,) and marginals; NoTreeError if a sentence has no tree."""
+    algorithm = eisner.marginals if projective else matrix_tree.marginals
+    log_z, mu = algorithm(batch, single_root=single_root, threads=threads)
+    require_trees(log_z > -np.inf, batch, projective, single_root)
+    return log_z, mu
+
+
+def arc_covariances(batch: Batch, f: Floats, projective: bool, single_root: bool, threads: int | None) -> Floats:
+    """Cov(f, 1[arc]) shaped like the scores; NoTreeError if a sentence has no tree."""
+    algorithm = eisner.covariance if projective else matrix_tree.covariance
+    log_z, slope = algorithm(batch, f, single_root=single_root, threads=threads)
+    require_trees(log_z > -np.inf, batch, projective, single_root)
+    return slope
+
+
+def require_trees(found: Any, batch: Batch, projective: bool, single_root: bool) -> None:
+    """Raise the error of the first sentence that has no tree."""
+    if found.all():
+        return
+    b = int(np.flatnonzero(~found.astype(np.bool_))[0])
+    n = int(batch.lengths[b])
+    raise no_tree_error(
+        batch.scores[b, : n + 1, : n + 1],
+        projective=projective,
+        single_root=single_root,
+        sentence=batch.place(b),
+    )

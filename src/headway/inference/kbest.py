@@ -1,0 +1,79 @@
+"""The k best trees, distinct and in order, for every class of trees (Lawler 1972, Murty 1968).
+
+The best tree of a subproblem splits the rest of it into disjoint ones: for each word m that is still free, "the
+words before m as in the tree, and m otherwise". Each gets its own argmax, a heap keeps them by score, and the next
+best tree of all is the best of the best. n argmaxes for each tree returned: O(k n^3) non-projective, O(k n^4)
+projective.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from headway.inference.batch import Batch, Floats, Ints
+from headway.inference.first_order import try_best_heads
+
+
+def kbest(
+    scores: Floats, k: int, *, projective: bool, single_root: bool, threads: int | None
+) -> list[tuple[Ints, float]]:
+    """At most k (heads, score) of one sentence, best first; fewer when there are fewer trees."""
+    if k < 1:
+        raise ValueError(f"k is {k}; expected at least 1")
+    n = len(scores) - 1
+    order = count()  # breaks ties in the heap by age, so that arrays are never compared
+    heap: list[tuple[float, int, Ints, _Part]] = []
+
+    def push(parts: list[_Part]) -> None:
+        if not parts:
+            return
+        matrices = np.array([part.scores() for part in parts])
+        batch = Batch(matrices, np.full(len(parts), n), single=False)
+        trees, found = try_best_heads(batch, projective, single_root, threads)
+        for tree, part, ok in zip(trees, parts, found, strict=True):
+            if ok:
+                heapq.heappush(heap, (-tree_score(scores, tree), next(order), tree, part))
+
+    push([_Part(scores, np.full(n + 1, -1), 1, None)])
+    best: list[tuple[Ints, float]] = []
+    while heap and len(best) < k:
+        negative, _, heads, part = heapq.heappop(heap)
+        best.append((heads, -negative))
+        if len(best) < k:
+            free = part.other or 1
+            allowed = part.scores()
+            push([_Part(allowed, heads, free, m) for m in range(free, n + 1)])
+    return sorted(best, key=lambda entry: -entry[1])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Trees within `allowed` whose words free .. other-1 have these heads and whose word `other` has not (None: all).
+
+    The matrix is made when it is needed, so that the heap stays small.
+    """
+
+    allowed: Floats
+    heads: Ints
+    free: int
+    other: int | None
+
+    def scores(self) -> Floats:
+        if self.other is None:
+            return self.allowed
+        result = self.allowed.copy()
+        fixed = np.arange(self.free, self.other)
+        result[:, fixed] = -np.inf
+        result[self.heads[fixed], fixed] = self.allowed[self.heads[fixed], fixed]
+        result[self.heads[self.other], self.other] = -np.inf
+        return result
+
+
+def tree_score(scores: Floats, heads: Ints) -> float:
+    """Sum of the arcs' scores, always in the order of the words."""
+    words = np.arange(1, len(heads))
+    return float(np.cumsum(scores[heads[1:], words])[-1]) if len(words) else 0.0

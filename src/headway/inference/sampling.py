@@ -1,0 +1,214 @@
+"""Exact, independent samples; and samples without replacement.
+
+*Non-projective*, by Wilson's (1996) loop-erased walks: from each word not yet in the tree, walk to heads at random
+until the tree is met, and keep the last step out of each word. Single-root trees need care: a walk that is merely
+stopped from using the root twice is biased. The root's child is drawn from its marginals first and then stands for
+the root (Zmigrod, Vieira and Cotterell 2021).
+
+A walk caught between confident words can take e^40 steps and more. But the cycles a run erases are independent of
+the tree it ends in (Propp and Wilson 1998), so a run may be given up after any number of steps and its tree drawn
+in another way without bias (as long as the root's child it was dealt is kept). The other way is ancestral: word by
+word, each head from its marginals given the heads before it, all samples together, so that those with equal heads
+so far share the work. O(n^4) a sample at worst.
+
+*Projective* samples are read off the chart (`eisner.sample`).
+
+*Without replacement*: the ancestral tree of choices is searched with a beam in which each prefix keeps the largest
+Gumbel noise among its completions (stochastic beam search, Kool et al. 2019). The k survivors are distinct, and in
+the order of drawing without replacement.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.inference import eisner
+from headway.inference.batch import Batch, Floats, Ints
+from headway.inference.first_order import arc_marginals, tree_sums
+from headway.inference.jit import kernel
+
+# Steps a walk may take for each word before it is given up; ordinary distributions need fewer than ten.
+_PATIENCE = 100
+# Matrices held at a time while prefixes are extended.
+_CHUNK = 1024
+
+
+def as_generator(rng: np.random.Generator | int) -> np.random.Generator:
+    """A generator as it is, or one from a seed."""
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+
+
+def sample(
+    scores: Floats,
+    mu: Floats,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    projective: bool,
+    single_root: bool,
+) -> Ints:
+    """k trees (k, n+1) of one sentence, whose marginals are `mu`."""
+    if k < 0:
+        raise ValueError(f"k is {k}; expected 0 or more")
+    if len(scores) == 1 or k == 0:
+        return np.full((k, len(scores)), -1, dtype=np.int64)
+    if projective:
+        return eisner.sample(scores, k, rng, single_root=single_root)
+    heads = np.full((k, len(scores)), -1, dtype=np.int64)
+    finished = np.zeros(k, dtype=np.bool_)
+    _walk(scores, mu, single_root, _PATIENCE * len(scores), rng, heads, finished)
+    if not finished.all():
+        _redraw(scores, rng, heads, ~finished, single_root=single_root)
+    return heads
+
+
+def _redraw(
+    scores: Floats,
+    rng: np.random.Generator,
+    heads: Ints,
+    caught: NDArray[np.bool_],
+    *,
+    single_root: bool,
+) -> None:
+    """Draw the samples given up another way, each keeping the root's child it had been dealt."""
+    if not single_root:
+        heads[caught] = _ancestral(scores, int(caught.sum()), rng, single_root=False)
+        return
+    child = np.where(caught, np.argmax(heads == 0, axis=1), 0)
+    for m in np.unique(child[caught]):
+        dealt = child == m
+        below = _fix(scores[None], m, np.array([0]))[0]
+        heads[dealt] = _ancestral(below, int(dealt.sum()), rng, single_root=True)
+
+
+def _ancestral(scores: Floats, k: int, rng: np.random.Generator, *, single_root: bool) -> Ints:
+    """k trees, word by word; `prefixes[i]` is shared by `counts[i]` of them."""
+    n = len(scores) - 1
+    prefixes, counts = scores[None], np.array([k])
+    for m in range(1, n + 1):
+        batch = Batch(prefixes, np.full(len(prefixes), n), single=False)
+        choices = arc_marginals(batch, False, single_root, None)[1][:, :, m]
+        split = rng.multinomial(counts, choices / choices.sum(axis=1, keepdims=True))
+        parent, head = np.nonzero(split)
+        counts = split[parent, head]
+        prefixes = _fix(prefixes[parent], m, head)
+    heads = np.full((len(prefixes), n + 1), -1, dtype=np.int64)
+    heads[:, 1:] = np.argmax(prefixes[:, :, 1:] > -np.inf, axis=1)
+    return rng.permutation(np.repeat(heads, counts, axis=0))
+
+
+def sample_without_replacement(
+    scores: Floats,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    projective: bool,
+    single_root: bool,
+    threads: int | None,
+) -> Ints:
+    """At most k distinct trees (fewer only if there are fewer), in the order drawn."""
+    if k < 1:
+        raise ValueError(f"k is {k}; expected at least 1")
+    n = len(scores) - 1
+    heads = np.full((1, n + 1), -1, dtype=np.int64)
+    prefixes, log_p, gumbel = scores[None], np.zeros(1), np.zeros(1)
+    for m in range(1, n + 1):
+        parent, head = np.nonzero(prefixes[:, :, m] > -np.inf)
+        parent, head = parent[head != m], head[head != m]
+        log_z = np.empty(len(parent))
+        for start in range(0, len(parent), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            candidates = _fix(prefixes[parent[part]], m, head[part])
+            batch = Batch(candidates, np.full(len(candidates), n), single=False)
+            log_z[part] = tree_sums(batch, projective, single_root, threads)
+        alive = log_z > -np.inf
+        parent, head, log_z = parent[alive], head[alive], log_z[alive]
+        log_p = log_p[parent] + log_z - _log_sum_by(log_z, parent)
+        gumbel = _gumbel_with_maximum(log_p, gumbel, parent, rng)
+        best = np.argsort(-gumbel, kind="stable")[:k]
+        heads = heads[parent[best]]
+        heads[:, m] = head[best]
+        prefixes = _fix(prefixes[parent[best]], m, head[best])
+        log_p, gumbel = log_p[best], gumbel[best]
+    return heads
+
+
+def _fix(prefixes: Floats, m: int, head: Ints) -> Floats:
+    """Forbid every other head of word m, in each matrix its own."""
+    fixed = prefixes.copy()
+    rows = np.arange(len(fixed))
+    kept = fixed[rows, head, m].copy()
+    fixed[:, :, m] = -np.inf
+    fixed[rows, head, m] = kept
+    return fixed
+
+
+def _log_sum_by(values: Floats, group: Ints) -> Floats:
+    """For each value the log-sum-exp over its group."""
+    top = np.full(group.max() + 1, -np.inf)
+    np.maximum.at(top, group, values)
+    total = np.zeros(len(top))
+    np.add.at(total, group, np.exp(values - top[group]))
+    result: Floats = (np.log(total, where=total > 0, out=np.zeros_like(total)) + top)[group]
+    return result
+
+
+def _gumbel_with_maximum(log_p: Floats, maximum: Floats, group: Ints, rng: np.random.Generator) -> Floats:
+    """Gumbel(log_p) noise, conditioned on each group's largest being its parent's (Kool et al. 2019, appendix B.3)."""
+    noise = log_p + rng.gumbel(size=len(log_p))
+    top = np.full(group.max() + 1, -np.inf)
+    np.maximum.at(top, group, noise)
+    with np.errstate(divide="ignore"):
+        v = maximum[group] - noise + np.log(-np.expm1(noise - top[group]))
+    result: Floats = maximum[group] - np.maximum(0.0, v) - np.log1p(np.exp(-np.abs(v)))
+    return result
+
+
+@kernel
+def _walk(
+    scores: Floats,
+    mu: Floats,
+    single_root: bool,
+    patience: int,
+    rng: np.random.Generator,
+    heads: Ints,
+    finished: np.ndarray,
+) -> None:
+    """Wilson's walks; `finished` stays False for a sample given up after `patience` steps."""
+    n = scores.shape[0] - 1
+    cumulative = np.zeros((n + 1, n + 1))
+    roots = np.cumsum(mu[0])
+    for m in range(1, n + 1):
+        top = -np.inf
+        for h in range(n + 1):
+            if h != m and not (single_root and h == 0):
+                top = max(top, scores[h, m])
+        total = 0.0
+        for h in range(n + 1):
+            if h != m and not (single_root and h == 0) and top > -np.inf:
+                total += np.exp(scores[h, m] - top)
+            cumulative[m, h] = total
+    in_tree = np.empty(n + 1, dtype=np.bool_)
+    for draw in range(heads.shape[0]):
+        in_tree[:] = False
+        in_tree[0] = True
+        if single_root:
+            child = np.searchsorted(roots, rng.random() * roots[n], side="right")
+            heads[draw, child] = 0
+            in_tree[child] = True
+        steps = 0
+        for start in range(1, n + 1):
+            word = start
+            while not in_tree[word] and steps < patience:
+                u = rng.random() * cumulative[word, n]
+                heads[draw, word] = np.searchsorted(cumulative[word], u, side="right")
+                word = heads[draw, word]
+                steps += 1
+            if steps >= patience:
+                break
+            word = start
+            while not in_tree[word]:
+                in_tree[word] = True
+                word = heads[draw, word]
+        finished[draw] = steps < patience

@@ -1,0 +1,295 @@
+"""`TreeDistribution`: every question about a distribution over dependency trees, for one sentence or a padded batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headway.errors import HeadsError, ShapeError
+from headway.inference import joint, kbest, mbr, sampling
+from headway.inference.batch import (
+    LARGEST_SCORE,
+    Batch,
+    Floats,
+    Ints,
+    allowed,
+    as_batch,
+    as_function,
+)
+from headway.inference.first_order import (
+    arc_covariances,
+    arc_marginals,
+    best_heads,
+    require_trees,
+    tree_sums,
+)
+from headway.inference.heads import as_heads, is_in_class
+from headway.inference.support import has_tree_outside
+
+# Closer to 1 than this, the quotient that defines a Renyi entropy loses more digits than two terms of its expansion.
+_NEAR_ONE = 1e-5
+
+
+class TreeDistribution:
+    """P(tree) proportional to exp(sum of its arcs' scores), over all trees of a class.
+
+    `scores[head, modifier]` has shape (n+1, n+1); a padded batch is (B, N+1, N+1) with `lengths` words each, and every
+    result then has a leading axis B. `threads` are used over the sentences of a batch (None: every core).
+
+    >>> d = TreeDistribution([[0.0, 1.0, 2.0], [0.0, 0.0, 2.0], [0.0, 1.5, 0.0]])
+    >>> d.argmax()
+    array([-1,  2,  0])
+    >>> round(d.log_partition, 4)
+    3.9741
+    >>> d.marginals.round(3)
+    array([[0.   , 0.378, 0.622],
+           [0.   , 0.   , 0.378],
+           [0.   , 0.622, 0.   ]])
+    """
+
+    def __init__(
+        self,
+        scores: ArrayLike,
+        projective: bool = False,
+        single_root: bool = True,
+        lengths: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> None:
+        # A copy, so that results computed later still belong to the scores given now.
+        self._batch = as_batch(np.array(scores), lengths)
+        self.projective = projective
+        self.single_root = single_root
+        self.threads = threads
+
+    def __repr__(self) -> str:
+        shape = self._batch.scores.shape[1:] if self._batch.single else self._batch.scores.shape
+        return (
+            f"TreeDistribution(scores of shape {shape}, projective={self.projective}, single_root={self.single_root})"
+        )
+
+    @property
+    def log_partition(self) -> Any:
+        """log of the sum over trees of exp(score): a float, or (B,)."""
+        return self._unbatch(self._log_z)
+
+    @property
+    def marginals(self) -> Floats:
+        """P(head -> modifier), shaped like the scores; every word's column sums to 1."""
+        return self._unbatch(self._mu)  # type: ignore[no-any-return]
+
+    @property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which cells of `scores` are arcs that some tree might have: not padding, not forbidden."""
+        return self._unbatch(allowed(self._batch))  # type: ignore[no-any-return]
+
+    def argmax(self) -> Ints:
+        """Heads of the best tree; padding is -1."""
+        return self._unbatch(self._best)  # type: ignore[no-any-return]
+
+    @property
+    def max(self) -> Any:
+        """Score of the best tree."""
+        return self._each(lambda b, scores: kbest.tree_score(scores, self._tree(self._best, b)))
+
+    def mbr(self) -> Ints:
+        """Heads of the tree with the largest sum of marginals: fewest heads expected to be wrong."""
+        heads = mbr.mbr(
+            self._batch,
+            self._mu,
+            projective=self.projective,
+            single_root=self.single_root,
+            threads=self.threads,
+        )
+        return self._unbatch(heads)  # type: ignore[no-any-return]
+
+    def score(self, heads: ArrayLike) -> Any:
+        """Sum of the tree's arc scores; -inf for heads that are no tree of the class."""
+        trees = self._heads(heads)
+
+        def one(b: int, scores: Floats) -> float:
+            tree = self._tree(trees, b)
+            if not is_in_class(tree, projective=self.projective, single_root=self.single_root):
+                return -np.inf
+            return kbest.tree_score(scores, tree)
+
+        return self._each(one)
+
+    def log_prob(self, heads: ArrayLike) -> Any:
+        """log P(tree); -inf for heads that are no tree of the class."""
+        return self.score(heads) - self.log_partition
+
+    def expectation(self, f: ArrayLike) -> Any:
+        """E[f] of an arc-factored f shaped like the scores; cells of forbidden arcs are ignored."""
+        values = as_function(f, self._batch, "f")
+        return self._unbatch((self._mu * values).sum(axis=(1, 2)))
+
+    def covariance(self, f: ArrayLike, g: ArrayLike) -> Any:
+        """Cov(f, g) of two arc-factored functions, O(n^3)."""
+        values = as_function(g, self._batch, "g")
+        return self._unbatch((self._covariance_with_arcs(f) * values).sum(axis=(1, 2)))
+
+    def covariance_with_arcs(self, f: ArrayLike) -> Floats:
+        """Cov(f, 1[arc]) for every arc, O(n^3): the gradient of E[f] by the scores, and the derivative of the
+        marginals in the direction f."""
+        return self._unbatch(self._covariance_with_arcs(f))  # type: ignore[no-any-return]
+
+    def arc_set_probability(self, arcs: Any) -> Any:
+        """P(all these arcs (head, modifier) are in the tree); for a batch, one list of arcs a sentence."""
+        lists = [arcs] if self._batch.single else list(arcs)
+        if len(lists) != len(self._batch):
+            raise ShapeError(
+                f"there are {len(lists)} lists of arcs for {len(self._batch)} sentences; expected one each"
+            )
+        return self._each(lambda b, scores: joint.arc_set_probability(scores, lists[b], **self._options))
+
+    def pair_marginals(self) -> Floats:
+        """P((h, m) and (h2, m2) in the tree) at [h, m, h2, m2]; n^4 numbers, so for n <= 64 only."""
+        size, nodes = self._batch.scores.shape[:2]
+        joint.require_small(nodes)
+        result = np.zeros((size, nodes, nodes, nodes, nodes))
+        for b, scores in enumerate(self._batch.sentences()):
+            own = slice(0, len(scores))
+            result[b, own, own, own, own] = joint.pair_marginals(
+                np.ascontiguousarray(scores), self._mu[b, own, own], **self._options
+            )
+        return self._unbatch(result)  # type: ignore[no-any-return]
+
+    @property
+    def entropy(self) -> Any:
+        """Shannon entropy in nats."""
+        return self._unbatch(self._cross_entropy(self))
+
+    def cross_entropy(self, other: TreeDistribution) -> Any:
+        """-E[log other(tree)] under this distribution; inf if `other` forbids an arc this one may use."""
+        return self._unbatch(self._cross_entropy(other))
+
+    def kl(self, other: TreeDistribution) -> Any:
+        """Kullback-Leibler divergence of `other` from this distribution, in nats."""
+        return self._unbatch(self._cross_entropy(other) - self._cross_entropy(self))
+
+    def renyi(self, alpha: float) -> Any:
+        """Renyi entropy: log(sum P^alpha) / (1 - alpha); alpha 1 is Shannon's, inf -log of the largest P."""
+        if not alpha >= 0:
+            raise ValueError(f"alpha is {alpha}; Renyi entropies are defined for alpha >= 0")
+        if alpha == 1:
+            return self.entropy
+        if alpha == np.inf:
+            return self.log_partition - self.max
+        scores = np.where(allowed(self._batch), self._batch.scores, -np.inf)
+        if abs(alpha - 1) < _NEAR_ONE:
+            f = self._batch.scores[0] if self._batch.single else self._batch.scores
+            return self.entropy - (alpha - 1) / 2 * self.covariance(f, f)
+        powers = np.where(scores > -np.inf, alpha * np.maximum(scores, -LARGEST_SCORE), -np.inf)
+        log_z = self._sums(as_batch(powers, self._batch.lengths))
+        return self._unbatch((log_z - alpha * self._log_z) / (1.0 - alpha))
+
+    def sample(self, k: int, rng: np.random.Generator | int) -> Ints:
+        """k exact, independent trees: (k, n+1), or (B, k, N+1) padded with -1."""
+        generator = sampling.as_generator(rng)
+        size, nodes = self._batch.scores.shape[:2]
+        result = np.full((size, k, nodes), -1, dtype=np.int64)
+        for b, scores in enumerate(self._batch.sentences()):
+            inside = slice(0, len(scores))
+            result[b, :, inside] = sampling.sample(scores, self._mu[b, inside, inside], k, generator, **self._options)
+        return self._unbatch(result)  # type: ignore[no-any-return]
+
+    def sample_without_replacement(self, k: int, rng: np.random.Generator | int) -> Any:
+        """min(k, number of trees) distinct trees in the order drawn; for a batch, a list of such arrays."""
+        generator = sampling.as_generator(rng)
+        self._log_z  # noqa: B018  raises NoTreeError if there is nothing to draw
+        results = [
+            sampling.sample_without_replacement(
+                np.ascontiguousarray(scores), k, generator, threads=self.threads, **self._options
+            )
+            for scores in self._batch.sentences()
+        ]
+        return results[0] if self._batch.single else results
+
+    def kbest(self, k: int) -> Any:
+        """The k best distinct (heads, score), best first, or all if there are fewer; for a batch, a list of these."""
+        self._best  # noqa: B018  raises NoTreeError if there is nothing to list
+        results = [
+            kbest.kbest(np.ascontiguousarray(scores), k, threads=self.threads, **self._options)
+            for scores in self._batch.sentences()
+        ]
+        return results[0] if self._batch.single else results
+
+    @property
+    def _options(self) -> dict[str, bool]:
+        return {"projective": self.projective, "single_root": self.single_root}
+
+    @cached_property
+    def _log_z(self) -> Floats:
+        if "_inference" in self.__dict__:
+            return self._inference[0]
+        return self._sums(self._batch)
+
+    @property
+    def _mu(self) -> Floats:
+        return self._inference[1]
+
+    @cached_property
+    def _inference(self) -> tuple[Floats, Floats]:
+        return arc_marginals(self._batch, self.projective, self.single_root, self.threads)
+
+    @cached_property
+    def _best(self) -> Ints:
+        return best_heads(self._batch, self.projective, self.single_root, self.threads)
+
+    def _sums(self, batch: Batch) -> Floats:
+        log_z = tree_sums(batch, self.projective, self.single_root, self.threads)
+        require_trees(log_z > -np.inf, batch, self.projective, self.single_root)
+        return log_z
+
+    def _covariance_with_arcs(self, f: ArrayLike) -> Floats:
+        values = as_function(f, self._batch, "f")
+        return arc_covariances(self._batch, values, self.projective, self.single_root, self.threads)
+
+    def _cross_entropy(self, other: TreeDistribution) -> Floats:
+        """Scores are taken relative to each word's largest, so that nothing large cancels."""
+        if other._batch.scores.shape != self._batch.scores.shape or (other._batch.lengths != self._batch.lengths).any():
+            raise ShapeError("the other distribution is over sentences of other lengths")
+        used = self._mu > 0
+        arcs = allowed(other._batch)
+        top = np.where(arcs, other._batch.scores, -np.inf).max(axis=1, keepdims=True)
+        top = np.where(np.isneginf(top), 0.0, top)
+        relative = np.where(used, other._batch.scores - top, 0.0)
+        expected = (np.where(used, self._mu, 0.0) * relative).sum(axis=(1, 2))
+        # Every word has mass one in its column, so what taking the tops out has changed is their sum.
+        result = np.asarray(other._log_z - top.sum(axis=(1, 2)) - expected)
+        if self._may_exceed(other):
+            result[[self._has_tree_outside(other, scores) for scores in self._batch.sentences()]] = np.inf
+        return result
+
+    def _may_exceed(self, other: TreeDistribution) -> bool:
+        return (other.projective and not self.projective) or (other.single_root and not self.single_root)
+
+    def _has_tree_outside(self, other: TreeDistribution, scores: Floats) -> bool:
+        classes = {"other_projective": other.projective, "other_single_root": other.single_root}
+        arcs = np.where(scores > -np.inf, 0.0, -np.inf)
+        return has_tree_outside(arcs, **self._options, **classes)
+
+    def _unbatch(self, result: NDArray[Any]) -> Any:
+        return self._batch.unbatch(result)
+
+    def _each(self, one: Callable[[int, Floats], float]) -> Any:
+        return self._unbatch(np.array([one(b, s) for b, s in enumerate(self._batch.sentences())]))
+
+    def _tree(self, heads: Ints, b: int) -> Ints:
+        return heads[b, : self._batch.lengths[b] + 1]
+
+    def _heads(self, heads: ArrayLike) -> Ints:
+        """Heads of every sentence, checked, padding cut to what the sentence has."""
+        array = np.asarray(heads)[None] if self._batch.single else np.asarray(heads)
+        size, nodes = self._batch.scores.shape[:2]
+        if array.shape != (size, nodes):
+            expected = (nodes,) if self._batch.single else (size, nodes)
+            raise HeadsError(f"heads have shape {np.shape(heads)}; expected {expected}")
+        checked = np.full((size, nodes), -1, dtype=np.int64)
+        for b, n in enumerate(self._batch.lengths):
+            checked[b, : n + 1] = as_heads(array[b, : n + 1], int(n))
+        return checked
