@@ -28,8 +28,9 @@ from headway.inference.batch import Batch, Floats, Ints, over_sentences
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel
 
-# Sentences side by side: one vector register of the widest kind.
-_GROUP = 8
+# Numbers in the charts of a group: as many sentences side by side as a second-level cache of about a megabyte holds.
+_GROUP_CELLS = 2**20
+_LARGEST_GROUP = 16
 _GROWTH = np.log(6.75)
 # A term lost to underflow is 38 orders of magnitude below a cell of 1e-270, and a cell that is lost whole is seen as 0.
 _FLOOR_DENSE = 1e-270
@@ -69,12 +70,13 @@ def _inside_outside(batch: Batch, single_root: bool, threads: int | None, mu: Fl
     size, nodes = batch.scores.shape[:2]
     log_z = np.zeros(size)
     order = np.argsort(batch.lengths, kind="stable")
+    group = max(1, min(_LARGEST_GROUP, _GROUP_CELLS // (9 * nodes * nodes)))
     over_sentences(
-        lambda start, stop: _groups(batch.scores, batch.lengths, order[start:stop], single_root, log_z, mu),
+        lambda start, stop: _groups(batch.scores, batch.lengths, order[start:stop], group, single_root, log_z, mu),
         batch,
         work=0.5 * size * float(nodes) ** 3,
         threads=threads,
-        grain=_GROUP,
+        grain=group,
     )
     return log_z
 
@@ -101,19 +103,21 @@ def sample(scores: Floats, k: int, rng: np.random.Generator, *, single_root: boo
 
 
 @kernel
-def _groups(scores: Floats, lengths: Ints, order: Ints, single_root: bool, log_z: Floats, mu: Floats) -> None:
+def _groups(
+    scores: Floats, lengths: Ints, order: Ints, largest: int, single_root: bool, log_z: Floats, mu: Floats
+) -> None:
     """Inside and outside for the sentences of `order`, a group at a time; logarithms for those that need them."""
     if order.shape[0] == 0:
         return
     first = 1 if single_root else 0
     places = max(lengths[order[-1]] + 1 - first, 1)
-    lanes = min(_GROUP, order.shape[0])
+    lanes = min(largest, order.shape[0])
     chart = np.empty((9, places, places * lanes))
     scale = np.empty((lanes, scores.shape[1]))
     holds = np.empty(lanes, dtype=np.bool_)
     total = np.empty((2, places * lanes))
-    for begin in range(0, order.shape[0], _GROUP):
-        group = order[begin : begin + _GROUP]
+    for begin in range(0, order.shape[0], largest):
+        group = order[begin : begin + largest]
         places = lengths[group[-1]] + 1 - first
         if lengths[group[-1]] == 0:
             continue
@@ -198,6 +202,15 @@ def _check(
 ) -> None:
     """Which sentences of the group linear numbers hold, with every probability to full relative accuracy."""
     lanes = group.shape[0]
+    places = lengths[group[-1]] + 1 - first
+    small = 0
+    for plane in range(2, 4):
+        for w in range(1, places):
+            for x in range((places - w) * lanes):
+                small += chart[plane, w, x] < _FLOOR_SPARSE
+    holds[:] = True
+    if small == 0:
+        return
     for lane in range(lanes):
         s, n = scores[group[lane]], lengths[group[lane]]
         forbidden, extreme = 0, 0

@@ -28,6 +28,17 @@ PANEL = 4
 WORK_ROWS = PANEL + 2
 
 
+# Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
+# end is multiplied by zero, or added up and not used; it must only be there, and be finite.
+_BLOCK = 16
+
+
+@kernel
+def padded(count: int) -> int:
+    """`count` rounded up to whole blocks: the width that tables and workspace must have."""
+    return (count + _BLOCK - 1) // _BLOCK * _BLOCK
+
+
 @kernel
 def levels(nodes: int) -> int:
     """How many tables the divide and conquer over so many nodes needs."""
@@ -56,8 +67,8 @@ def solve(
     low, high = 1.0, 1.0
     pivots = work[PANEL]
     if escape.shape[0] == 0:
-        _copy(table[0], 0, 1, n, table[1])
-        low = _eliminate(table[1], n, 1, multi_root, logs, watch, work, low)
+        _copy(table, 0, 0, 1, n)
+        low = _eliminate(table, 1, n, 1, multi_root, logs, watch, work, low)
         return _log_product(pivots, 1, n, logs) + _log(table[1, 0, 0], logs), low, high
 
     derive = slope.shape[0] > 0
@@ -78,10 +89,10 @@ def solve(
                 log_z += _log(table[level, 0, 0], logs)
             level -= 1
             continue
-        if size == 2 and not logs and not derive:
-            log_pair = _solve_pair(table[level], multi_root, lo, escape)
+        if size <= 3 and not (logs or derive or watch):
+            log_few = _solve_few(table, level, size, multi_root, lo, escape)
             if lo == 0:
-                log_z += log_pair
+                log_z += log_few
             level -= 1
             continue
         half = size // 2
@@ -90,7 +101,7 @@ def solve(
             columns, keep = (lo, half) if back else (lo + half, size - half)
             others = lo + half if back else lo
             if not derive:
-                _substitute(table[level + 1], columns, keep, others, size, logs, work, escape)
+                _substitute(table, level + 1, columns, keep, others, size, logs, work, escape)
             elif logs:
                 _substitute_log_slopes(
                     table[level + 1], slope[level + 1], columns, keep, others, size,
@@ -106,11 +117,11 @@ def solve(
             continue
         left = stage[level] == 0
         first, keep = (0, half) if left else (half, size - half)
-        _copy(table[level], first, keep, size, table[level + 1])
+        _copy(table, level, first, keep, size)
         if not derive:
-            low = _eliminate(table[level + 1], size, keep, multi_root, logs, watch, work, low)
+            low = _eliminate(table, level + 1, size, keep, multi_root, logs, watch, work, low)
         else:
-            _copy(slope[level], first, keep, size, slope[level + 1])
+            _copy(slope, level, first, keep, size)
             if logs:
                 _eliminate_log_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, pivots)
             else:
@@ -133,16 +144,18 @@ def solve(
 
 
 @kernel
-def _copy(source: Floats, first: int, keep: int, size: int, target: Floats) -> None:
-    """Copy `size` words so that the `keep` words from `first` on come first, the others after them."""
+def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
+    """Copy `size` words one level down, so that the `keep` words from `first` on come first, the others after them."""
     others = 0 if first > 0 else keep
+    if first < 0 or keep < 0 or level < 0:  # never; see _accumulate
+        return
     for i in range(size):
         row = first + i if i < keep else others + i - keep
-        target[i, 0] = source[row, 0]
+        tables[level + 1, i, 0] = tables[level, row, 0]
         for j in range(keep):
-            target[i, 1 + j] = source[row, 1 + first + j]
+            tables[level + 1, i, 1 + j] = tables[level, row, 1 + first + j]
         for j in range(size - keep):
-            target[i, 1 + keep + j] = source[row, 1 + others + j]
+            tables[level + 1, i, 1 + keep + j] = tables[level, row, 1 + others + j]
 
 
 @kernel
@@ -159,19 +172,34 @@ def _log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
 
 
 @kernel
-def _solve_pair(table: Floats, multi_root: bool, lo: int, escape: Floats) -> float:
-    """Two words left: each escapes the other at once or not at all. Returns their part of log Z."""
-    root_a, root_b = table[0, 0], table[1, 0]
-    d_a = table[0, 2] + (root_a if multi_root else 0.0)
-    d_b = table[1, 1] + (root_b if multi_root else 0.0)
-    escape[lo, lo], escape[lo, lo + 1] = 0.0, root_a / d_a
-    escape[lo + 1, lo], escape[lo + 1, lo + 1] = root_b / d_b, 0.0
-    return float(np.log(d_b)) + float(np.log(root_a + table[0, 2] * escape[lo + 1, lo]))
+def _solve_few(table: Floats, level: int, size: int, multi_root: bool, lo: int, escape: Floats) -> float:
+    """Two or three words: escapes written out. Returns their part of log Z."""
+    log_z = 0.0
+    for m in range(size):
+        u, v = (m + 1) % size, (m + 2) % size
+        to_m, root = table[level, u, 1 + m], table[level, u, 0]
+        d_v, past_v = 1.0, 0.0
+        if size == 3:
+            d_v = table[level, v, 1 + m] + table[level, v, 1 + u] + (table[level, v, 0] if multi_root else 0.0)
+            past_v = table[level, u, 1 + v] / d_v
+            to_m += past_v * table[level, v, 1 + m]
+            root += past_v * table[level, v, 0]
+        d_u = to_m + (root if multi_root else 0.0)
+        escape[lo + m, lo + m] = 0.0
+        escape[lo + u, lo + m] = root / d_u
+        last = table[level, m, 0] + table[level, m, 1 + u] * escape[lo + u, lo + m]
+        if size == 3:
+            escape[lo + v, lo + m] = (table[level, v, 0] + table[level, v, 1 + u] * escape[lo + u, lo + m]) / d_v
+            last += table[level, m, 1 + v] * escape[lo + v, lo + m]
+        if m == 0:
+            log_z = float(np.log(d_v) + np.log(d_u) + np.log(last))
+    return log_z
 
 
 @kernel
 def _eliminate(
     table: Floats,
+    level: int,
     size: int,
     keep: int,
     multi_root: bool,
@@ -183,7 +211,7 @@ def _eliminate(
     """Eliminate words size-1 .. keep. Row k is left as p_k, the d_k in `work`; returns the smallest factor."""
     pivots = work[PANEL]
     if logs:
-        _eliminate_logs(table, size, keep, multi_root, pivots)
+        _eliminate_logs(table[level], size, keep, multi_root, pivots)
         return low
     top = size
     while top > keep:
@@ -191,63 +219,67 @@ def _eliminate(
         for a in range(panel):
             k = top - 1 - a
             for c in range(a):
-                factor = table[k, top - c]
-                for j in range(top - c):
-                    table[k, j] += factor * work[c, j]
-            d = table[k, 0] if multi_root else 0.0
+                factor = table[level, k, top - c]
+                for j in range(padded(top - c)):
+                    table[level, k, j] += factor * work[c, j]
+            d = table[level, k, 0] if multi_root else 0.0
             for j in range(1, k + 1):
-                d += table[k, j]
+                d += table[level, k, j]
             pivots[k] = d
+            inverse = 1.0 / d
             for j in range(k + 1):
-                work[a, j] = table[k, j] / d
-                table[k, j] = work[a, j]
+                work[a, j] = table[level, k, j] * inverse
+                table[level, k, j] = work[a, j]
+            for j in range(k + 1, padded(top)):
+                work[a, j] = 0.0
         if panel == 1:
-            _update_by_one(table, top, work)
+            _update_by_one(table, level, top, work)
         else:
-            _update_by_four(table, top, work)
+            _update_by_four(table, level, top, work)
         if watch:
             for k in range(top - panel, top):
-                low = _smallest(table, k, low)
+                low = _smallest(table, level, k, low)
         top -= panel
     return low
 
 
 @kernel
-def _update_by_one(table: Floats, top: int, p: Floats) -> None:
+def _update_by_one(table: Floats, level: int, top: int, p: Floats) -> None:
     for i in range(top - 1):
-        f = table[i, top]
-        for j in range(top):
-            table[i, j] += f * p[0, j]
+        f = table[level, i, top]
+        for j in range(padded(top)):
+            table[level, i, j] += f * p[0, j]
 
 
 @kernel
-def _update_by_four(table: Floats, top: int, p: Floats) -> None:
+def _update_by_four(table: Floats, level: int, top: int, p: Floats) -> None:
     """Rows above the panel, each word's factor brought up to date by the pivots before it."""
     for i in range(top - 4):
-        f0 = table[i, top]
-        f1 = table[i, top - 1] + f0 * p[0, top - 1]
-        f2 = table[i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
-        f3 = table[i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
-        table[i, top - 1], table[i, top - 2], table[i, top - 3] = f1, f2, f3
-        for j in range(top - 3):
-            table[i, j] += (f0 * p[0, j] + f1 * p[1, j]) + (f2 * p[2, j] + f3 * p[3, j])
+        f0 = table[level, i, top]
+        f1 = table[level, i, top - 1] + f0 * p[0, top - 1]
+        f2 = table[level, i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
+        f3 = table[level, i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
+        for j in range(padded(top - 3)):
+            table[level, i, j] += (f0 * p[0, j] + f1 * p[1, j]) + (f2 * p[2, j] + f3 * p[3, j])
+        table[level, i, top - 1], table[level, i, top - 2], table[level, i, top - 3] = f1, f2, f3
 
 
 @kernel
-def _smallest(table: Floats, k: int, low: float) -> float:
+def _smallest(table: Floats, level: int, k: int, low: float) -> float:
     """The smallest factor other than zero that eliminating word k multiplied by."""
     for j in range(k + 1):
-        if table[k, j] != 0.0:
-            low = min(low, table[k, j])
+        if table[level, k, j] != 0.0:
+            low = min(low, table[level, k, j])
     for i in range(k):
-        if table[i, k + 1] != 0.0:
-            low = min(low, table[i, k + 1])
+        if table[level, i, k + 1] != 0.0:
+            low = min(low, table[level, i, k + 1])
     return low
 
 
 @kernel
 def _substitute(
     table: Floats,
+    level: int,
     columns: int,
     keep: int,
     others: int,
@@ -258,14 +290,16 @@ def _substitute(
 ) -> None:
     """Escapes of the eliminated words (from place `others` on), last eliminated first, for `keep` columns."""
     if logs:
-        _substitute_logs(table, columns, keep, others, size, escape)
+        _substitute_logs(table[level], columns, keep, others, size, escape)
         return
     total = work[PANEL + 1]
+    if columns < 0 or keep < 0 or others < 0:  # never; see _accumulate
+        return
     for k in range(keep, size):
         for m in range(keep):
-            total[m] = table[k, 0]
-        _accumulate(table, k, 0, keep, escape, columns, columns, keep, total)
-        _accumulate(table, k, keep, k, escape, others, columns, keep, total)
+            total[m] = table[level, k, 0]
+        _accumulate(table, level, k, 0, keep, escape, columns, columns, keep, total)
+        _accumulate(table, level, k, keep, k, escape, others, columns, keep, total)
         for m in range(keep):
             escape[others + k - keep, columns + m] = total[m]
 
@@ -273,6 +307,7 @@ def _substitute(
 @kernel
 def _accumulate(
     table: Floats,
+    level: int,
     k: int,
     start: int,
     stop: int,
@@ -283,19 +318,22 @@ def _accumulate(
     total: Floats,
 ) -> None:
     """total += sum of p_k[j] E[j] over the words j in start..stop, whose rows begin at `first`; four a pass."""
+    # Tells the compiler that no index counts from the end, without which it does not vectorise.
+    if columns < 0 or first < 0 or start < 0:
+        return
     j, r = start, first
     while j + 4 <= stop:
-        f0, f1, f2, f3 = table[k, j + 1], table[k, j + 2], table[k, j + 3], table[k, j + 4]
-        for m in range(columns, columns + keep):
-            total[m - columns] += (f0 * escape[r, m] + f1 * escape[r + 1, m]) + (
-                f2 * escape[r + 2, m] + f3 * escape[r + 3, m]
+        f0, f1, f2, f3 = table[level, k, j + 1], table[level, k, j + 2], table[level, k, j + 3], table[level, k, j + 4]
+        for m in range(padded(keep)):
+            total[m] += (f0 * escape[r, columns + m] + f1 * escape[r + 1, columns + m]) + (
+                f2 * escape[r + 2, columns + m] + f3 * escape[r + 3, columns + m]
             )
         j += 4
         r += 4
     while j < stop:
-        f = table[k, j + 1]
-        for m in range(columns, columns + keep):
-            total[m - columns] += f * escape[r, m]
+        f = table[level, k, j + 1]
+        for m in range(padded(keep)):
+            total[m] += f * escape[r, columns + m]
         j += 1
         r += 1
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.inference.batch import Batch, Floats, Ints, over_sentences
-from headway.inference.escape_walks import WORK_ROWS, levels, log_add, solve
+from headway.inference.escape_walks import WORK_ROWS, levels, log_add, padded, solve
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel
 
@@ -90,12 +90,13 @@ def _sentences(
     # Arrays for what is not asked for stay empty, which is how `solve` knows.
     side = nodes if mu.shape[0] > 0 else 0
     d_side = nodes if f.shape[0] > 0 else 0
-    table = np.empty((levels(nodes), nodes, nodes))
-    d_table = np.empty((levels(nodes) if d_side else 0, nodes, nodes))
+    width = padded(nodes)
+    table = np.zeros((levels(nodes), nodes, width))
+    d_table = np.zeros((levels(nodes) if d_side else 0, nodes, width))
     weights = np.empty((nodes, nodes))
-    solved, escape = np.empty((side, side)), np.empty((side, side))
-    d_solved, d_escape = np.empty((d_side, d_side)), np.empty((d_side, d_side))
-    work = np.empty((WORK_ROWS, nodes))
+    solved, escape = np.zeros((side, 2 * width)), np.zeros((side, 2 * width))
+    d_solved, d_escape = np.zeros((d_side, 2 * width)), np.zeros((d_side, 2 * width))
+    work = np.zeros((WORK_ROWS, width))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
     scale = np.empty(nodes)
@@ -264,7 +265,7 @@ def _tree_sum(
     escape: Floats,
     d_escape: Floats,
 ) -> float:
-    """log Z of the scaled weights, filling `escape[h, m]`; nan when a watched factor left the safe range.
+    """log Z of the scaled weights, filling `escape[h - 1, m - 1]`; nan when a watched factor left the safe range.
 
     The core is solved in the requested class, the words outside it (if any) as a forest rooted in the core.
     """
@@ -281,13 +282,18 @@ def _tree_sum(
         if f.shape[0] > 0:
             _load_slopes(weights, f, n, words, count, core, inside, logs, d_table[0])
         multi_root = not (single_root and inside)
-        log_z, low, high = solve(table, d_table, count, multi_root, logs, watch, work, solved, d_solved)
+        whole = count == n
+        log_z, low, high = solve(
+            table, d_table, count, multi_root, logs, watch, work,
+            escape if whole else solved, d_escape if whole else d_solved,
+        )  # fmt: skip
         safe = (not watch) | ((low >= _SMALLEST_FACTOR) & (high <= _LARGEST_FACTOR))
         if not (logs or (safe and np.isfinite(log_z))):
             return np.nan
         total += log_z
-        _store(solved, words, count, core, inside, n, 0.0 if logs else 1.0, escape)
-        _store(d_solved, words, count, core, inside, n, 0.0, d_escape)
+        if not whole:
+            _store(solved, words, count, core, inside, n, 0.0 if logs else 1.0, escape)
+            _store(d_solved, words, count, core, inside, n, 0.0, d_escape)
     return total
 
 
@@ -303,10 +309,14 @@ def _load(
     table: Floats,
 ) -> None:
     """table[i, 1 + j]: weight of the arc words[j] -> words[i]; column 0: of the root (for the rest, the core)."""
+    if count == n:
+        for i in range(n):
+            for h in range(n + 1):
+                table[i, h] = weights[h, 1 + i]
+        return
     for i in range(count):
         table[i, 0] = weights[0, words[i]]
-    for j in range(count):
-        for i in range(count):
+        for j in range(count):
             table[i, 1 + j] = weights[words[j], words[i]]
     if inside:
         return
@@ -368,34 +378,34 @@ def _store(
         return
     for i in range(count):
         for j in range(count):
-            escape[words[i], words[j]] = solved[i, j]
-    if count == n:
-        return
+            escape[words[i] - 1, words[j] - 1] = solved[i, j]
     for h in range(1, n + 1):
         if core[h] != inside:
             for j in range(count):
-                escape[h, words[j]] = escaped
+                escape[h - 1, words[j] - 1] = escaped
 
 
 @kernel
 def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, mu: Floats) -> None:
     """P(h -> m) from weights and escapes [head, modifier], column by column."""
-    for m in range(1, n + 1):
-        escape[0, m] = 0.0 if logs else 1.0
     if logs:
         for m in range(1, n + 1):
-            total = -np.inf
-            for h in range(n + 1):
+            total = weights[0, m]
+            for h in range(1, n + 1):
                 if h != m:
-                    total = log_add(total, weights[h, m] + escape[h, m])
-            for h in range(n + 1):
+                    total = log_add(total, weights[h, m] + escape[h - 1, m - 1])
+            mu[0, m] = np.exp(weights[0, m] - total)
+            for h in range(1, n + 1):
                 if h != m:
-                    mu[h, m] = np.exp(weights[h, m] + escape[h, m] - total)
+                    mu[h, m] = np.exp(weights[h, m] + escape[h - 1, m - 1] - total)
         return
     totals = np.zeros(n + 1)
-    for h in range(n + 1):
+    for m in range(1, n + 1):
+        mu[0, m] = weights[0, m]
+        totals[m] = weights[0, m]
+    for h in range(1, n + 1):
         for m in range(1, n + 1):
-            mu[h, m] = weights[h, m] * escape[h, m]
+            mu[h, m] = weights[h, m] * escape[h - 1, m - 1]
             totals[m] += mu[h, m]
     for m in range(1, n + 1):
         totals[m] = 1.0 / totals[m]
@@ -420,9 +430,9 @@ def _normalise_slopes(
         mean = 0.0
         for h in range(n + 1):
             if mu[h, m] > 0.0:
-                change = 0.0 if h == 0 else d_escape[h, m]
+                change = 0.0 if h == 0 else d_escape[h - 1, m - 1]
                 if h > 0 and not logs:
-                    change /= escape[h, m]
+                    change /= escape[h - 1, m - 1]
                 slope[h, m] = f[h, m] + change
                 mean += mu[h, m] * slope[h, m]
         for h in range(n + 1):
