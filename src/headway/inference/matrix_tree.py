@@ -44,6 +44,8 @@ _SAFE_SPREAD = 300.0
 
 _NONE = np.empty((0, 0, 0))
 
+_TRIAL, _LINEAR, _LOGS = 0, 1, 2
+
 
 def log_partition(batch: Batch, *, single_root: bool, threads: int | None) -> Floats:
     """log Z of every sentence; -inf where no tree exists."""
@@ -109,29 +111,22 @@ def _sentences(
             log_z[b] = -np.inf
             continue
         direction = f[b] if d_side else f[:0].reshape(0, 0)
-        value = np.nan
-        if linear and d_side and watch:
-            # Derivatives are not watched themselves: the same walk without them tells whether the numbers hold.
-            _fill_weights(scores[b], n, single_root, False, scale, core, weights)
+        # Derivatives are not watched themselves: where it is needed, the same walk without them comes first and tells
+        # whether linear numbers hold.
+        step = _LOGS if not linear else _TRIAL if d_side and watch else _LINEAR
+        while True:
+            logs, derive = step == _LOGS, d_side > 0 and step != _TRIAL
+            _fill_weights(scores[b], n, single_root, logs, scale, core, weights)
             value = _tree_sum(
-                weights, direction[:0], n, single_root, False, True, words, core,
-                table, d_table[:0], work, solved, d_solved, escape, d_escape,
+                weights, direction[: nodes if derive else 0], n, single_root, logs, watch, words, core,
+                table, d_table[: levels(nodes) if derive else 0], work, solved, d_solved, escape, d_escape,
             )  # fmt: skip
-            linear = not np.isnan(value)
-            watch = False
-        if linear:
-            _fill_weights(scores[b], n, single_root, False, scale, core, weights)
-            value = _tree_sum(
-                weights, direction, n, single_root, False, watch, words, core,
-                table, d_table, work, solved, d_solved, escape, d_escape,
-            )  # fmt: skip
-        logs = np.isnan(value)
-        if logs:
-            _fill_weights(scores[b], n, single_root, True, scale, core, weights)
-            value = _tree_sum(
-                weights, direction, n, single_root, True, False, words, core,
-                table, d_table, work, solved, d_solved, escape, d_escape,
-            )  # fmt: skip
+            if np.isnan(value):
+                step, watch = _LOGS, False
+            elif step == _TRIAL:
+                step, watch = _LINEAR, False
+            else:
+                break
         log_z[b] = value + shift
         if side and value > -np.inf:
             _normalise(weights, escape, n, logs, mu[b])
