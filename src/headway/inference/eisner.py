@@ -26,7 +26,7 @@ import numpy as np
 from headway.inference import span_chart
 from headway.inference.batch import Batch, Floats, Ints, over_sentences
 from headway.inference.fast_exp import fast_exp
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 
 # Numbers in the charts of a group: as many sentences side by side as a second-level cache of about a megabyte holds.
 _GROUP_CELLS = 2**20
@@ -133,7 +133,7 @@ def _groups(
                 _in_logs(scores, lengths, group[lane], single_root, log_z, mu)
 
 
-@kernel
+@part
 def _load(scores: Floats, lengths: Ints, group: Ints, first: int, chart: Floats, scale: Floats) -> None:
     """Scaled weights by width and left end; zero where a sentence has ended."""
     lanes = group.shape[0]
@@ -166,7 +166,7 @@ def _load(scores: Floats, lengths: Ints, group: Ints, first: int, chart: Floats,
             left_weight[w, x] = fast_exp(left_weight[w, x])
 
 
-@kernel
+@part
 def _inside(places: int, lanes: int, chart: Floats, total: Floats) -> None:
     right, left, right_arc, left_arc, right_weight, left_weight = chart[:6]
     right[0, : places * lanes] = 1.0
@@ -186,7 +186,7 @@ def _inside(places: int, lanes: int, chart: Floats, total: Floats) -> None:
             _add_products(left, w, 0, left, t, 0, left_arc, w - t, t * lanes, count)
 
 
-@kernel
+@part
 def _add_products(
     total: Floats, row: int, at: int, a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int
 ) -> None:
@@ -196,7 +196,7 @@ def _add_products(
         onto[t] += left[t] * right[t]
 
 
-@kernel
+@part
 def _check(
     scores: Floats, lengths: Ints, group: Ints, first: int, scale: Floats, chart: Floats, holds: np.ndarray
 ) -> None:
@@ -230,7 +230,7 @@ def _check(
         holds[lane] = lost == 0
 
 
-@kernel
+@part
 def _sum_roots(
     scores: Floats,
     lengths: Ints,
@@ -281,7 +281,7 @@ def _sum_roots(
                 mu[b, 0, m] = p
 
 
-@kernel
+@part
 def _outside(places: int, lanes: int, chart: Floats, total: Floats) -> None:
     """Derivatives of log Z by every span, widest first; the arcs' probabilities replace their weights."""
     right, left, right_arc, left_arc, right_weight, left_weight, out_right, out_left, out_both = chart
@@ -304,7 +304,7 @@ def _outside(places: int, lanes: int, chart: Floats, total: Floats) -> None:
             left_weight[w, x] = total[1, x] * left_arc[w, x]
 
 
-@kernel
+@part
 def _store(lengths: Ints, group: Ints, first: int, chart: Floats, mu: Floats) -> None:
     lanes = group.shape[0]
     for lane in range(lanes):
@@ -317,7 +317,7 @@ def _store(lengths: Ints, group: Ints, first: int, chart: Floats, mu: Floats) ->
                     own[first + i + w, first + i] = chart[5, w, i * lanes + lane]
 
 
-@kernel
+@part
 def _in_logs(scores: Floats, lengths: Ints, b: int, single_root: bool, log_z: Floats, mu: Floats) -> None:
     n = lengths[b]
     chart = np.empty((span_chart.CHART, n + 1, n + 1))
@@ -373,7 +373,7 @@ def _decode(
             found[b] = _best_tree(scores[b], lengths[b], single_root, chart, heads[b])
 
 
-@kernel
+@part
 def _best_tree(scores: Floats, n: int, single_root: bool, chart: Floats, heads: Ints) -> bool:
     """The chart of `span_chart` with max for sum; the way back looks again for the terms that attain it."""
     c, ct, arcs, q = chart
@@ -430,7 +430,7 @@ def _best_tree(scores: Floats, n: int, single_root: bool, chart: Floats, heads: 
     return True
 
 
-@kernel
+@part
 def _max(a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int) -> float:
     top = -np.inf
     for t in range(count):
@@ -438,7 +438,7 @@ def _max(a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int) -> fl
     return top
 
 
-@kernel
+@part
 def _where(value: float, a: Floats, i: int, x: int, b: Floats, j: int, y: int) -> int:
     t = 0
     while a[i, x + t] + b[j, y + t] != value:

@@ -20,7 +20,7 @@ import numpy as np
 
 from headway.inference.batch import Floats
 from headway.inference.fast_exp import fast_exp
-from headway.inference.jit import kernel
+from headway.inference.jit import part
 
 # Words are eliminated four at a time: each remaining row is then read and written once for four updates.
 PANEL = 4
@@ -33,45 +33,43 @@ WORK_ROWS = PANEL + 2
 _BLOCK = 16
 
 
-@kernel
+@part
 def padded(count: int) -> int:
     """`count` rounded up to whole blocks: the width that tables and workspace must have."""
     return (count + _BLOCK - 1) // _BLOCK * _BLOCK
 
 
-@kernel
-def levels(nodes: int) -> int:
-    """How many tables the divide and conquer over so many nodes needs."""
-    count = 2
-    while (nodes >> count) > 0:
-        count += 1
-    return count + 1
+def table_shape(nodes: int) -> tuple[int, int, int]:
+    """Levels, rows and columns of the tables for a sentence of so many nodes."""
+    return nodes.bit_length() + 3, nodes, -(-nodes // _BLOCK) * _BLOCK
 
 
-@kernel
+@part
 def solve(
     table: Floats,
-    slope: Floats,
+    slope: Floats | None,
     n: int,
     multi_root: bool,
     logs: bool,
     watch: bool,
     work: Floats,
-    escape: Floats,
-    escape_slope: Floats,
+    escapes: Floats | None,
+    escape_slopes: Floats | None,
+    place: int,
 ) -> tuple[float, float, float]:
     """log Z of the n words in table[0]; their escapes; if watched, the smallest and largest factor used.
 
-    `escape` may be empty when only log Z is wanted, `slope` when no derivatives are.
+    `escapes` (filled at [place]) is None when only log Z is wanted, the slopes when no derivatives are; each
+    combination is compiled apart.
     """
     low, high = 1.0, 1.0
     pivots = work[PANEL]
-    if escape.shape[0] == 0:
+    if escapes is None:
         _copy(table, 0, 0, 1, n)
         low = _eliminate(table, 1, n, 1, multi_root, logs, watch, work, low)
         return _log_product(pivots, 1, n, logs) + _log(table[1, 0, 0], logs), low, high
 
-    derive = slope.shape[0] > 0
+    escape = escapes[place]
     log_z = 0.0
     begin = np.zeros(table.shape[0], dtype=np.int64)
     end = np.zeros(table.shape[0], dtype=np.int64)
@@ -83,13 +81,13 @@ def solve(
         size = hi - lo
         if size == 1:
             escape[lo, lo] = -np.inf if logs else 0.0
-            if derive:
-                escape_slope[lo, lo] = 0.0
+            if escape_slopes is not None:
+                escape_slopes[place, lo, lo] = 0.0
             if lo == 0:
                 log_z += _log(table[level, 0, 0], logs)
             level -= 1
             continue
-        if size <= 3 and not (logs or derive or watch):
+        if slope is None and size <= 3 and not (logs or watch):
             log_few = _solve_few(table, level, size, multi_root, lo, escape)
             if lo == 0:
                 log_z += log_few
@@ -100,32 +98,23 @@ def solve(
             back = stage[level] == 1
             columns, keep = (lo, half) if back else (lo + half, size - half)
             others = lo + half if back else lo
-            if not derive:
+            if slope is None:
                 _substitute(table, level + 1, columns, keep, others, size, logs, work, escape)
-            elif logs:
-                _substitute_log_slopes(
-                    table[level + 1], slope[level + 1], columns, keep, others, size,
-                    escape, escape_slope,
-                )  # fmt: skip
-            else:
+            elif escape_slopes is not None:
                 _substitute_slopes(
-                    table[level + 1], slope[level + 1], columns, keep, others, size,
-                    escape, escape_slope,
-                )  # fmt: skip
+                    table[level + 1], slope[level + 1], columns, keep, others, size, logs, escape, escape_slopes[place]
+                )
         if stage[level] == 2:
             level -= 1
             continue
         left = stage[level] == 0
         first, keep = (0, half) if left else (half, size - half)
         _copy(table, level, first, keep, size)
-        if not derive:
+        if slope is None:
             low = _eliminate(table, level + 1, size, keep, multi_root, logs, watch, work, low)
         else:
             _copy(slope, level, first, keep, size)
-            if logs:
-                _eliminate_log_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, pivots)
-            else:
-                _eliminate_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, pivots)
+            _eliminate_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, logs, pivots)
         if lo == 0 and left:
             log_z += _log_product(pivots, keep, size, logs)
         stage[level] += 1
@@ -143,7 +132,7 @@ def solve(
     return log_z, low, high
 
 
-@kernel
+@part
 def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
     """Copy `size` words one level down, so that the `keep` words from `first` on come first, the others after them."""
     others = 0 if first > 0 else keep
@@ -158,12 +147,12 @@ def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
             tables[level + 1, i, 1 + keep + j] = tables[level, row, 1 + others + j]
 
 
-@kernel
+@part
 def _log(x: float, logs: bool) -> float:
     return x if logs else float(np.log(x))
 
 
-@kernel
+@part
 def _log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
     total = 0.0
     for k in range(start, stop):
@@ -171,7 +160,7 @@ def _log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
     return total
 
 
-@kernel
+@part
 def _solve_few(table: Floats, level: int, size: int, multi_root: bool, lo: int, escape: Floats) -> float:
     """Two or three words: escapes written out. Returns their part of log Z."""
     log_z = 0.0
@@ -196,7 +185,7 @@ def _solve_few(table: Floats, level: int, size: int, multi_root: bool, lo: int, 
     return log_z
 
 
-@kernel
+@part
 def _eliminate(
     table: Floats,
     level: int,
@@ -243,7 +232,7 @@ def _eliminate(
     return low
 
 
-@kernel
+@part
 def _update_by_one(table: Floats, level: int, top: int, p: Floats) -> None:
     for i in range(top - 1):
         f = table[level, i, top]
@@ -251,7 +240,7 @@ def _update_by_one(table: Floats, level: int, top: int, p: Floats) -> None:
             table[level, i, j] += f * p[0, j]
 
 
-@kernel
+@part
 def _update_by_four(table: Floats, level: int, top: int, p: Floats) -> None:
     """Rows above the panel, each word's factor brought up to date by the pivots before it."""
     for i in range(top - 4):
@@ -264,7 +253,7 @@ def _update_by_four(table: Floats, level: int, top: int, p: Floats) -> None:
         table[level, i, top - 1], table[level, i, top - 2], table[level, i, top - 3] = f1, f2, f3
 
 
-@kernel
+@part
 def _smallest(table: Floats, level: int, k: int, low: float) -> float:
     """The smallest factor other than zero that eliminating word k multiplied by."""
     for j in range(k + 1):
@@ -276,7 +265,7 @@ def _smallest(table: Floats, level: int, k: int, low: float) -> float:
     return low
 
 
-@kernel
+@part
 def _substitute(
     table: Floats,
     level: int,
@@ -304,7 +293,7 @@ def _substitute(
             escape[others + k - keep, columns + m] = total[m]
 
 
-@kernel
+@part
 def _accumulate(
     table: Floats,
     level: int,
@@ -338,7 +327,7 @@ def _accumulate(
         r += 1
 
 
-@kernel
+@part
 def log_add(x: float, y: float) -> float:
     """log(exp(x) + exp(y)); the smaller is not worth an exponential once it is 40 nats below."""
     if x < y:
@@ -348,7 +337,7 @@ def log_add(x: float, y: float) -> float:
     return x + float(np.log1p(np.exp(y - x)))
 
 
-@kernel
+@part
 def _eliminate_logs(table: Floats, size: int, keep: int, multi_root: bool, pivots: Floats) -> None:
     for k in range(size - 1, keep - 1, -1):
         d = table[k, 0] if multi_root else -np.inf
@@ -364,7 +353,7 @@ def _eliminate_logs(table: Floats, size: int, keep: int, multi_root: bool, pivot
                     table[i, j] = log_add(table[i, j], factor + table[k, j])
 
 
-@kernel
+@part
 def _substitute_logs(table: Floats, columns: int, keep: int, others: int, size: int, escape: Floats) -> None:
     for k in range(keep, size):
         for m in range(columns, columns + keep):
@@ -375,9 +364,14 @@ def _substitute_logs(table: Floats, columns: int, keep: int, others: int, size: 
             escape[others + k - keep, m] = total
 
 
-@kernel
-def _eliminate_slopes(table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, pivots: Floats) -> None:
+@part
+def _eliminate_slopes(
+    table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, logs: bool, pivots: Floats
+) -> None:
     """_eliminate, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
+    if logs:
+        _eliminate_log_slopes(table, slope, size, keep, multi_root, pivots)
+        return
     p, dp = np.empty(size + 1), np.empty(size + 1)
     for k in range(size - 1, keep - 1, -1):
         d = table[k, 0] if multi_root else 0.0
@@ -397,7 +391,7 @@ def _eliminate_slopes(table: Floats, slope: Floats, size: int, keep: int, multi_
                 slope[i, j] += df * p[j] + f * dp[j]
 
 
-@kernel
+@part
 def _substitute_slopes(
     table: Floats,
     slope: Floats,
@@ -405,9 +399,13 @@ def _substitute_slopes(
     keep: int,
     others: int,
     size: int,
+    logs: bool,
     escape: Floats,
     escape_slope: Floats,
 ) -> None:
+    if logs:
+        _substitute_log_slopes(table, slope, columns, keep, others, size, escape, escape_slope)
+        return
     total, change = np.empty(keep), np.empty(keep)
     for k in range(keep, size):
         for m in range(keep):
@@ -423,7 +421,7 @@ def _substitute_slopes(
             escape_slope[others + k - keep, columns + m] = change[m]
 
 
-@kernel
+@part
 def _eliminate_log_slopes(table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, pivots: Floats) -> None:
     """_eliminate_logs with log-derivatives in `slope`: a sum has the mean of its terms', a quotient the difference."""
     for k in range(size - 1, keep - 1, -1):
@@ -445,7 +443,7 @@ def _eliminate_log_slopes(table: Floats, slope: Floats, size: int, keep: int, mu
                     )
 
 
-@kernel
+@part
 def _substitute_log_slopes(
     table: Floats,
     slope: Floats,
@@ -471,7 +469,7 @@ def _substitute_log_slopes(
             escape_slope[others + k - keep, m] = mean
 
 
-@kernel
+@part
 def _mix(x: float, mean_x: float, y: float, mean_y: float) -> tuple[float, float]:
     """Add two weights given by their logarithms; their means mix in proportion."""
     if y == -np.inf:

@@ -1,9 +1,14 @@
-"""The one way kernels are compiled, and the one line that says so.
+"""How kernels are compiled, and the one line that says so.
 
-Kernels compile when first called and are cached on disk by Numba, so the wait happens once a machine. It is
-announced on standard error, once a process and only when something really is compiled (`HEADWAY_QUIET=1` silences
-it). Fast-math is limited to reassociation, contraction into fused multiply-adds and the sign of zero: nan and
-infinity keep their IEEE meaning, which the kernels rely on.
+A *kernel* is called from Python. It compiles when first called and is cached on disk by Numba, so the wait happens once
+a machine. It is announced on standard error, once a process and only when something really is compiled
+(`HEADWAY_QUIET=1` silences it).
+
+A *part* is called from kernels only, and compiled into each that calls it. It must not be cached itself: what Numba
+loads from its cache is object code, which cannot be inlined, and a kernel built from it can be several times slower.
+
+Fast-math is limited to reassociation, contraction into fused multiply-adds and the sign of zero: nan and infinity keep
+their IEEE meaning, which the kernels rely on.
 """
 
 from __future__ import annotations
@@ -19,12 +24,18 @@ from numba.core import event
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_FASTMATH = {"reassoc", "contract", "nsz"}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` on first call; cached on disk, free of the interpreter lock, numpy's division rules."""
-    compiled: Callable[P, R] = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FASTMATH)(function)
+    """A function called from Python: compiled on first call, cached on disk, free of the interpreter lock."""
+    compiled: Callable[P, R] = njit(cache=True, nogil=True, **_OPTIONS)(function)
+    return compiled
+
+
+def part(function: Callable[P, R]) -> Callable[P, R]:
+    """A function called from kernels, compiled into each of them."""
+    compiled: Callable[P, R] = njit(**_OPTIONS)(function)
     return compiled
 
 
@@ -40,7 +51,7 @@ class _Announcement(event.Listener):
         self.said = True
         print(
             "headway: compiling kernels for their first use on this machine "
-            "(some seconds; cached on disk from then on)",
+            "(up to half a minute each; cached on disk from then on)",
             file=sys.stderr,
         )
 

@@ -31,9 +31,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.inference.batch import Batch, Floats, Ints, over_sentences
-from headway.inference.escape_walks import WORK_ROWS, levels, log_add, padded, solve
+from headway.inference.escape_walks import WORK_ROWS, log_add, solve, table_shape
 from headway.inference.fast_exp import fast_exp
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 
 # If no factor is smaller than this (334 nats below its row's largest), no product of two underflows.
 _SMALLEST_FACTOR = 1e-145
@@ -42,20 +42,16 @@ _LARGEST_FACTOR = 1e145
 # With no arc forbidden, entries only grow: a spread of 300 nats needs no watching (products stay above 1e-261).
 _SAFE_SPREAD = 300.0
 
-_NONE = np.empty((0, 0, 0))
-
-_TRIAL, _LINEAR, _LOGS = 0, 1, 2
-
 
 def log_partition(batch: Batch, *, single_root: bool, threads: int | None) -> Floats:
     """log Z of every sentence; -inf where no tree exists."""
-    return _run(batch, _NONE, single_root, threads, _NONE, _NONE)
+    return _run(batch, None, single_root, threads, None, None)
 
 
 def marginals(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
     """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists."""
     mu = np.zeros(batch.scores.shape)
-    return _run(batch, _NONE, single_root, threads, mu, _NONE), mu
+    return _run(batch, None, single_root, threads, mu, None), mu
 
 
 def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
@@ -64,15 +60,28 @@ def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | Non
     return _run(batch, f, single_root, threads, mu, slope), slope
 
 
-def _run(batch: Batch, f: Floats, single_root: bool, threads: int | None, mu: Floats, slope: Floats) -> Floats:
+def _run(
+    batch: Batch,
+    f: Floats | None,
+    single_root: bool,
+    threads: int | None,
+    mu: Floats | None,
+    slope: Floats | None,
+) -> Floats:
     size, nodes = batch.scores.shape[:2]
     log_z = np.zeros(size)
-    over_sentences(
-        lambda start, stop: _sentences(batch.scores, batch.lengths, f, single_root, start, stop, log_z, mu, slope),
-        batch,
-        work=(4.0 if len(f) else 1.5) * size * float(nodes) ** 3,
-        threads=threads,
-    )
+    shape = table_shape(nodes)
+    wide = (2, nodes, 2 * shape[2])
+
+    def run(start: int, stop: int) -> None:
+        table, d_table = np.zeros(shape), None if f is None else np.zeros(shape)
+        escapes, d_escapes = None if mu is None else np.zeros(wide), None if f is None else np.zeros(wide)
+        _sentences(
+            batch.scores, batch.lengths, f, single_root, start, stop, table, d_table, escapes, d_escapes,
+            log_z, mu, slope,
+        )  # fmt: skip
+
+    over_sentences(run, batch, work=(1.5 if f is None else 4.0) * size * float(nodes) ** 3, threads=threads)
     return log_z
 
 
@@ -80,25 +89,22 @@ def _run(batch: Batch, f: Floats, single_root: bool, threads: int | None, mu: Fl
 def _sentences(
     scores: Floats,
     lengths: Ints,
-    f: Floats,
+    f: Floats | None,
     single_root: bool,
     start: int,
     stop: int,
+    table: Floats,
+    d_table: Floats | None,
+    escapes: Floats | None,
+    d_escapes: Floats | None,
     log_z: Floats,
-    mu: Floats,
-    slope: Floats,
+    mu: Floats | None,
+    slope: Floats | None,
 ) -> None:
+    """Sentences start..stop. What is None is not wanted, and not compiled either."""
     nodes = scores.shape[1]
-    # Arrays for what is not asked for stay empty, which is how `solve` knows.
-    side = nodes if mu.shape[0] > 0 else 0
-    d_side = nodes if f.shape[0] > 0 else 0
-    width = padded(nodes)
-    table = np.zeros((levels(nodes), nodes, width))
-    d_table = np.zeros((levels(nodes) if d_side else 0, nodes, width))
     weights = np.empty((nodes, nodes))
-    solved, escape = np.zeros((side, 2 * width)), np.zeros((side, 2 * width))
-    d_solved, d_escape = np.zeros((d_side, 2 * width)), np.zeros((d_side, 2 * width))
-    work = np.zeros((WORK_ROWS, width))
+    work = np.zeros((WORK_ROWS, table.shape[2]))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
     scale = np.empty(nodes)
@@ -110,31 +116,33 @@ def _sentences(
         if not _find_core(scores[b], n, single_root and watch, words, core):
             log_z[b] = -np.inf
             continue
-        direction = f[b] if d_side else f[:0].reshape(0, 0)
-        # Derivatives are not watched themselves: where it is needed, the same walk without them comes first and tells
-        # whether linear numbers hold.
-        step = _LOGS if not linear else _TRIAL if d_side and watch else _LINEAR
+        if f is not None and linear and watch:
+            # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
+            _fill_weights(scores[b], n, single_root, False, scale, core, weights)
+            trial = _tree_sum(
+                weights, None, b, n, single_root, False, True, words, core, table, None, work, escapes, None
+            )
+            linear, watch = not np.isnan(trial), False
+        logs = not linear
         while True:
-            logs, derive = step == _LOGS, d_side > 0 and step != _TRIAL
             _fill_weights(scores[b], n, single_root, logs, scale, core, weights)
             value = _tree_sum(
-                weights, direction[: nodes if derive else 0], n, single_root, logs, watch, words, core,
-                table, d_table[: levels(nodes) if derive else 0], work, solved, d_solved, escape, d_escape,
+                weights, f, b, n, single_root, logs, watch and not logs, words, core,
+                table, d_table, work, escapes, d_escapes,
             )  # fmt: skip
-            if np.isnan(value):
-                step, watch = _LOGS, False
-            elif step == _TRIAL:
-                step, watch = _LINEAR, False
-            else:
+            if not np.isnan(value):
                 break
+            logs = True
         log_z[b] = value + shift
-        if side and value > -np.inf:
-            _normalise(weights, escape, n, logs, mu[b])
-            if d_side:
-                _normalise_slopes(weights, direction, escape, d_escape, n, logs, mu[b], slope[b])
+        if value == -np.inf:
+            continue
+        if mu is not None and escapes is not None:
+            _normalise(weights, escapes[0], n, logs, mu[b])
+            if f is not None and d_escapes is not None and slope is not None:
+                _normalise_slopes(weights, f[b], escapes[0], d_escapes[0], n, logs, mu[b], slope[b])
 
 
-@kernel
+@part
 def _scale(scores: Floats, n: int, single_root: bool, scale: Floats) -> tuple[bool, bool, float]:
     """Fill `scale[m]`, each word's largest score; return (try linear?, watch factors?, the shift of log Z).
 
@@ -176,7 +184,7 @@ def _scale(scores: Floats, n: int, single_root: bool, scale: Floats) -> tuple[bo
     return forbidden > 0 and extreme == 0, forbidden > 0, shift
 
 
-@kernel
+@part
 def _find_core(scores: Floats, n: int, reducible: bool, queue: Ints, core: np.ndarray) -> bool:
     """Mark the words that can be the root's child as far as words' heads go; False if there are none.
 
@@ -201,7 +209,7 @@ def _find_core(scores: Floats, n: int, reducible: bool, queue: Ints, core: np.nd
     return True
 
 
-@kernel
+@part
 def _reach(scores: Floats, n: int, start: int, downwards: bool, queue: Ints, seen: np.ndarray) -> int:
     """Mark what can be reached from `start`, from heads to modifiers or back; return how many are new."""
     seen[start] = True
@@ -218,7 +226,7 @@ def _reach(scores: Floats, n: int, start: int, downwards: bool, queue: Ints, see
     return count
 
 
-@kernel
+@part
 def _fill_weights(
     scores: Floats,
     n: int,
@@ -233,8 +241,10 @@ def _fill_weights(
     for h in range(n + 1):
         extra = scale[0] if h == 0 else 0.0
         for m in range(1, n + 1):
-            x = scores[h, m] - scale[m] - extra
-            weights[h, m] = x if logs else fast_exp(x)
+            weights[h, m] = scores[h, m] - scale[m] - extra
+        if not logs:
+            for m in range(1, n + 1):
+                weights[h, m] = fast_exp(weights[h, m])
         weights[h, h] = nothing
     if single_root:
         for m in range(1, n + 1):
@@ -242,10 +252,11 @@ def _fill_weights(
                 weights[0, m] = nothing
 
 
-@kernel
+@part
 def _tree_sum(
     weights: Floats,
-    f: Floats,
+    f: Floats | None,
+    b: int,
     n: int,
     single_root: bool,
     logs: bool,
@@ -253,16 +264,15 @@ def _tree_sum(
     words: Ints,
     core: np.ndarray,
     table: Floats,
-    d_table: Floats,
+    d_table: Floats | None,
     work: Floats,
-    solved: Floats,
-    d_solved: Floats,
-    escape: Floats,
-    d_escape: Floats,
+    escapes: Floats | None,
+    d_escapes: Floats | None,
 ) -> float:
-    """log Z of the scaled weights, filling `escape[h - 1, m - 1]`; nan when a watched factor left the safe range.
+    """log Z of the scaled weights; escapes[0, h - 1, m - 1] is filled; nan if a watched factor left the safe range.
 
-    The core is solved in the requested class, the words outside it (if any) as a forest rooted in the core.
+    The core is solved in the requested class, the words outside it (if any) as a forest rooted in the core, each in
+    escapes[1] first.
     """
     total = 0.0
     for inside in (True, False):
@@ -274,25 +284,23 @@ def _tree_sum(
         if count == 0:
             continue
         _load(weights, n, words, count, core, inside, logs, table[0])
-        if f.shape[0] > 0:
-            _load_slopes(weights, f, n, words, count, core, inside, logs, d_table[0])
+        if f is not None and d_table is not None:
+            _load_slopes(weights, f[b], n, words, count, core, inside, logs, d_table[0])
         multi_root = not (single_root and inside)
-        whole = count == n
-        log_z, low, high = solve(
-            table, d_table, count, multi_root, logs, watch, work,
-            escape if whole else solved, d_escape if whole else d_solved,
-        )  # fmt: skip
+        place = 0 if count == n else 1
+        log_z, low, high = solve(table, d_table, count, multi_root, logs, watch, work, escapes, d_escapes, place)
         safe = (not watch) | ((low >= _SMALLEST_FACTOR) & (high <= _LARGEST_FACTOR))
         if not (logs or (safe and np.isfinite(log_z))):
             return np.nan
         total += log_z
-        if not whole:
-            _store(solved, words, count, core, inside, n, 0.0 if logs else 1.0, escape)
-            _store(d_solved, words, count, core, inside, n, 0.0, d_escape)
+        if place == 1 and escapes is not None:
+            _store(escapes[1], words, count, core, inside, n, 0.0 if logs else 1.0, escapes[0])
+        if place == 1 and d_escapes is not None:
+            _store(d_escapes[1], words, count, core, inside, n, 0.0, d_escapes[0])
     return total
 
 
-@kernel
+@part
 def _load(
     weights: Floats,
     n: int,
@@ -322,7 +330,7 @@ def _load(
                 table[i, 0] = log_add(table[i, 0], w) if logs else table[i, 0] + w
 
 
-@kernel
+@part
 def _load_slopes(
     weights: Floats,
     f: Floats,
@@ -357,7 +365,7 @@ def _load_slopes(
             slope[i, 0] = mean
 
 
-@kernel
+@part
 def _store(
     solved: Floats,
     words: Ints,
@@ -369,8 +377,6 @@ def _store(
     escape: Floats,
 ) -> None:
     """Copy a group's escapes to their places; a head in the core has escaped already."""
-    if escape.shape[0] == 0:
-        return
     for i in range(count):
         for j in range(count):
             escape[words[i] - 1, words[j] - 1] = solved[i, j]
@@ -380,7 +386,7 @@ def _store(
                 escape[h - 1, words[j] - 1] = escaped
 
 
-@kernel
+@part
 def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, mu: Floats) -> None:
     """P(h -> m) from weights and escapes [head, modifier], column by column."""
     if logs:
@@ -409,7 +415,7 @@ def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, mu: Floats) 
             mu[h, m] *= totals[m]
 
 
-@kernel
+@part
 def _normalise_slopes(
     weights: Floats,
     f: Floats,

@@ -28,7 +28,7 @@ from headway.errors import NoTreeError, ScoresError, ShapeError
 from headway.inference.batch import LARGEST_SCORE, Floats, Ints, as_batch, as_floats
 from headway.inference.fast_exp import fast_exp
 from headway.inference.heads import as_heads, is_in_class
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 from headway.inference.no_tree import no_tree_error
 
 
@@ -146,7 +146,7 @@ def _score(arcs: Floats, siblings: Floats, heads: Ints) -> float:
     return total
 
 
-@kernel
+@part
 def _sibling_terms(c: Floats, i: int, j: int, terms: Floats) -> int:
     """S[i, j], neighbouring siblings i < j; term t splits the words between them after i + t."""
     for t in range(j - i):
@@ -154,7 +154,7 @@ def _sibling_terms(c: Floats, i: int, j: int, terms: Floats) -> int:
     return j - i
 
 
-@kernel
+@part
 def _arc_terms(arcs: Floats, siblings: Floats, c: Floats, arc: Floats, s: Floats, h: int, m: int, terms: Floats) -> int:
     """I[h, m]; term 0 has m as first child, term t its sibling t places from h."""
     step = 1 if m > h else -1
@@ -166,7 +166,7 @@ def _arc_terms(arcs: Floats, siblings: Floats, c: Floats, arc: Floats, s: Floats
     return count
 
 
-@kernel
+@part
 def _span_terms(siblings: Floats, c: Floats, arc: Floats, h: int, e: int, terms: Floats) -> int:
     """C[h, e]; term t has its outermost child t + 1 places from h."""
     step = 1 if e > h else -1
@@ -176,7 +176,7 @@ def _span_terms(siblings: Floats, c: Floats, arc: Floats, h: int, e: int, terms:
     return abs(e - h)
 
 
-@kernel
+@part
 def _combine(terms: Floats, count: int, maximise: bool) -> float:
     top = -np.inf
     for t in range(count):
@@ -189,7 +189,7 @@ def _combine(terms: Floats, count: int, maximise: bool) -> float:
     return float(top + np.log(total))
 
 
-@kernel
+@part
 def _fill_chart(
     arcs: Floats, siblings: Floats, n: int, first: int, maximise: bool, chart: Floats, terms: Floats
 ) -> None:
@@ -209,7 +209,7 @@ def _fill_chart(
             c[j, i] = _combine(terms, _span_terms(siblings, c, arc, j, i, terms), maximise)
 
 
-@kernel
+@part
 def _root_terms(arcs: Floats, siblings: Floats, c: Floats, n: int, terms: Floats) -> int:
     """Single-root trees; term t has word t + 1 as the root's child."""
     for t in range(n):
@@ -262,7 +262,7 @@ def _inside_outside(arcs: Floats, siblings: Floats, single_root: bool, mu: Float
     return log_z
 
 
-@kernel
+@part
 def _hand_down_span(
     siblings: Floats,
     chart: Floats,
@@ -286,7 +286,7 @@ def _hand_down_span(
         in_c[m, e] += part
 
 
-@kernel
+@part
 def _hand_down_arc(
     arcs: Floats,
     siblings: Floats,

@@ -26,13 +26,13 @@ import numpy as np
 
 from headway.inference.batch import Floats, Ints
 from headway.inference.fast_exp import fast_exp
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 
 # Matrices in a chart: C, CT, I, Q.
 CHART = 4
 
 
-@kernel
+@part
 def inside(scores: Floats, n: int, single_root: bool, chart: Floats, root: Floats, terms: Floats) -> float:
     """Fill the chart and return log Z; for single-root trees `root[m]` is left as P(root -> m)."""
     c, ct, arcs, q = chart
@@ -63,14 +63,14 @@ def inside(scores: Floats, n: int, single_root: bool, chart: Floats, root: Float
     return float(top + np.log(total))
 
 
-@kernel
+@part
 def _log_sum(a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int, terms: Floats) -> float:
     """log sum_t exp(a[i, x + t] + b[j, y + t])."""
     top, total = _shares(a, i, x, b, j, y, count, terms)
     return float(top + np.log(total)) if top > -np.inf else top
 
 
-@kernel
+@part
 def _shares(a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int, terms: Floats) -> tuple[float, float]:
     """The terms exp(a[i, x + t] + b[j, y + t] - top), and (top, their sum); nothing if top is -inf."""
     top = -np.inf
@@ -86,7 +86,7 @@ def _shares(a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int, te
     return top, total
 
 
-@kernel
+@part
 def outside(
     n: int, single_root: bool, chart: Floats, root: Floats, terms: Floats, posterior: Floats, mu: Floats
 ) -> None:
@@ -116,7 +116,7 @@ def outside(
             _hand_down(share, c, i, i, c, j, i + 1, width, terms, in_c, in_c)
 
 
-@kernel
+@part
 def _hand_down(
     share: float,
     a: Floats,
@@ -139,7 +139,7 @@ def _hand_down(
         in_b[j, y + t] += part
 
 
-@kernel
+@part
 def inside_means(f: Floats, n: int, single_root: bool, chart: Floats, terms: Floats, means: Floats) -> None:
     """Beside each item of the chart, the expectation of f over its trees."""
     c, ct, arcs, _ = chart
@@ -161,7 +161,7 @@ def inside_means(f: Floats, n: int, single_root: bool, chart: Floats, terms: Flo
             mean_ct[i, j] = mean_c[j, i]
 
 
-@kernel
+@part
 def _mean(
     a: Floats,
     i: int,
@@ -184,7 +184,7 @@ def _mean(
     return mean / total
 
 
-@kernel
+@part
 def outside_slopes(
     f: Floats,
     n: int,
@@ -237,7 +237,7 @@ def outside_slopes(
             )  # fmt: skip
 
 
-@kernel
+@part
 def _hand_down_slope(
     share: float,
     slope: float,
@@ -310,7 +310,7 @@ def draw(scores: Floats, n: int, single_root: bool, rng: np.random.Generator, he
             left += 2
 
 
-@kernel
+@part
 def _pick(weights: Floats, u: float) -> int:
     """The place u falls on along the weights; never one of weight zero."""
     chosen = 0

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.inference.batch import Batch, Floats, Ints, over_sentences
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 
 
 def argmax(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Ints, Ints]:
@@ -72,7 +72,7 @@ def _decode(
         found[b] = ok
 
 
-@kernel
+@part
 def _one_root(heads: Ints, n: int) -> bool:
     roots = 0
     for m in range(1, n + 1):
@@ -80,7 +80,7 @@ def _one_root(heads: Ints, n: int) -> bool:
     return roots == 1
 
 
-@kernel
+@part
 def arborescence(
     scores: Floats,
     n: int,
@@ -140,7 +140,7 @@ def arborescence(
 _UNSEEN, _ON_WALK, _DONE = 0, 1, 2
 
 
-@kernel
+@part
 def _choose_first_heads(scores: Floats, n: int, root_last: bool, value: Floats, head: Ints) -> bool:
     """Each word's best head, row by row so that memory is read in order; False if a word has none."""
     for m in range(1, n + 1):
@@ -161,7 +161,7 @@ def _choose_first_heads(scores: Floats, n: int, root_last: bool, value: Floats, 
     return True
 
 
-@kernel
+@part
 def _contract(
     scores: Floats,
     n: int,
@@ -197,7 +197,7 @@ def _contract(
             enter[target, v] = -np.inf
 
 
-@kernel
+@part
 def _merge(
     enter: Floats, via: NDArray[np.int32], member_enter: Floats, member_via: NDArray[np.int32], value: float, n: int
 ) -> None:
@@ -209,7 +209,7 @@ def _merge(
         via[h] = member_via[h] if better else via[h]
 
 
-@kernel
+@part
 def _best_entry(gains: Floats, n: int, root_last: bool) -> int:
     best = 0
     top = -np.inf if root_last else gains[0]
@@ -220,7 +220,7 @@ def _best_entry(gains: Floats, n: int, root_last: bool) -> int:
     return best
 
 
-@kernel
+@part
 def _expand(newest: int, head: Ints, modifier: Ints, parent: Ints, settled: Ints, heads: Ints) -> None:
     """Open the contracted nodes, newest first: the arc that enters a node replaces one arc of its cycle."""
     for node in range(1, newest + 1):

@@ -253,17 +253,26 @@ class TreeDistribution:
         """Scores are taken relative to each word's largest, so that nothing large cancels."""
         if other._batch.scores.shape != self._batch.scores.shape or (other._batch.lengths != self._batch.lengths).any():
             raise ShapeError("the other distribution is over sentences of other lengths")
-        used = self._mu > 0
         arcs = allowed(other._batch)
         top = np.where(arcs, other._batch.scores, -np.inf).max(axis=1, keepdims=True)
         top = np.where(np.isneginf(top), 0.0, top)
-        relative = np.where(used, other._batch.scores - top, 0.0)
-        expected = (np.where(used, self._mu, 0.0) * relative).sum(axis=(1, 2))
+        relative = np.where(arcs, other._batch.scores - top, 0.0)
+        expected = (self._mu * relative).sum(axis=(1, 2))
         # Every word has mass one in its column, so what taking the tops out has changed is their sum.
         result = np.asarray(other._log_z - top.sum(axis=(1, 2)) - expected)
+        result[self._uses(allowed(self._batch) & ~arcs)] = np.inf
         if self._may_exceed(other):
             result[[self._has_tree_outside(other, scores) for scores in self._batch.sentences()]] = np.inf
         return result
+
+    def _uses(self, arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which sentences have a tree with one of these arcs; probabilities may underflow, counts of trees do not."""
+        if not arcs.any():
+            return np.zeros(len(self._batch), dtype=np.bool_)
+        uniform = np.where(allowed(self._batch), 0.0, -np.inf)
+        batch = self._batch.with_scores(uniform)
+        _, mu = arc_marginals(batch, self.projective, self.single_root, self.threads)
+        return np.asarray(((mu > 0) & arcs).any(axis=(1, 2)))
 
     def _may_exceed(self, other: TreeDistribution) -> bool:
         return (other.projective and not self.projective) or (other.single_root and not self.single_root)
