@@ -1,0 +1,36 @@
+"""What every test run needs before the first import of headway."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def _source_digest() -> str:
+    """One hash for all of headway's source text and for whether arrays' bounds are checked."""
+    digest = hashlib.sha256(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
+    for path in sorted((REPOSITORY / "src" / "headway").rglob("*.py")):
+        digest.update(path.relative_to(REPOSITORY).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# numba's cache does not notice a change in a kernel of another file that a kernel calls, so
+# compiled code is kept per state of the whole source tree: no test ever runs a stale kernel.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".cache" / f"numba-{_source_digest()}"))
+
+settings.register_profile(
+    "headway",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    max_examples=25,
+    # a first call compiles kernels, and an exact-rational reference takes its time
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("headway")
