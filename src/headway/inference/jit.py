@@ -39,6 +39,12 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
+def ordered_part(function: Callable[P, R]) -> Callable[P, R]:
+    """A part whose operations must not be reassociated."""
+    compiled: Callable[P, R] = njit(error_model="numpy", fastmath={"contract"})(function)
+    return compiled
+
+
 class _Announcement(event.Listener):
     """Says once that kernels are being compiled. Numba fires this event on a miss of its disk cache only."""
 
