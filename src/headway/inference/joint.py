@@ -6,9 +6,8 @@ each other. Conditioning does not: requiring arcs is forbidding the other heads 
 
     P(arcs) = Z(arcs required) / Z,          P(a, b) = P(a) P(b | a required)
 
-each with full relative accuracy, for every class of trees, projective ones included. (The paper's way, forcing one
-arc and running the marginals again, is O(n^5) for all pairs; with `matrix_tree` that is 0.2 s at n = 40, and n^4
-numbers do not fit in memory much further. For gradients use `covariance_with_arcs`, which is O(n^3).)
+each with full relative accuracy, for every class of trees, projective ones included. (The paper's way, forcing one arc and running the marginals again, is O(n^5) for all pairs, which is
+affordable as far as n^4 numbers fit in memory. For gradients use `covariance_with_arcs`, which is O(n^3).)
 """
 
 from __future__ import annotations
