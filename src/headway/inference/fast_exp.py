@@ -1,8 +1,8 @@
 """An exponential that compilers can vectorise: the scalar call of the C library is what they cannot.
 
-`x = k log 2 + r` with |r| <= log(2) / 2, a Taylor polynomial of degree 13 for exp(r), and k put into the exponent bits.
-log 2 is taken in two parts, so that r loses no digits to a large k; that is why operations keep their order here.
-Within two units in the last place of `math.exp`.
+`x = k log 2 + r` with |r| <= log(2) / 2, a Taylor polynomial of degree 13 for exp(r), and k put into the exponent
+bits. log 2 is taken in two parts, so that r loses no digits to a large k; that is why operations keep their order
+here. Within two units in the last place of `math.exp`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """How kernels are compiled, and the one line that says so.
 
-A *kernel* is called from Python. It compiles when first called and is cached on disk by Numba, so the wait happens once
-a machine. It is announced on standard error, once a process and only when something really is compiled
+A *kernel* is called from Python. It compiles when first called and is cached on disk by Numba, so the wait happens
+once a machine. It is announced on standard error, once a process and only when something really is compiled
 (`HEADWAY_QUIET=1` silences it).
 
 A *part* is called from kernels only, and compiled into each that calls it. It must not be cached itself: what Numba
-loads from its cache is object code, which cannot be inlined, and a kernel built from it can be several times slower.
+loads from its cache is object code, which cannot be inlined, and a kernel built from it can be several times
+slower.
 
-Fast-math is limited to reassociation, contraction into fused multiply-adds and the sign of zero: nan and infinity keep
-their IEEE meaning, which the kernels rely on.
+Fast-math is limited to reassociation, contraction into fused multiply-adds and the sign of zero: nan and infinity
+keep their IEEE meaning, which the kernels rely on.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ each other. Conditioning does not: requiring arcs is forbidding the other heads 
 
     P(arcs) = Z(arcs required) / Z,          P(a, b) = P(a) P(b | a required)
 
-each with full relative accuracy, for every class of trees, projective ones included. (The paper's way, forcing one arc and running the marginals again, is O(n^5) for all pairs, which is
-affordable as far as n^4 numbers fit in memory. For gradients use `covariance_with_arcs`, which is O(n^3).)
+each with full relative accuracy, for every class of trees, projective ones included. (The paper's way, forcing one
+arc and running the marginals again, is O(n^5) for all pairs, which is affordable as far as n^4 numbers fit in
+memory. For gradients use `covariance_with_arcs`, which is O(n^3).)
 """
 
 from __future__ import annotations

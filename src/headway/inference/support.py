@@ -1,8 +1,8 @@
 """Does one class of trees hold every tree of another? What decides whether a cross-entropy between classes is finite.
 
-The answer depends on the forbidden arcs alone, so it is asked of uniform scores, where nothing can underflow: a tree
-with two roots exists if the tree with most root arcs has two; a non-projective one exists if some arc, required,
-leaves a crossing arc possible. O(n^5) at worst; the first crossing found ends the search.
+The answer depends on the forbidden arcs alone, so it is asked of uniform scores, where nothing can underflow: a
+tree with two roots exists if the tree with most root arcs has two; a non-projective one exists if some arc,
+required, leaves a crossing arc possible. O(n^5) at worst; the first crossing found ends the search.
 """
 
 from __future__ import annotations
