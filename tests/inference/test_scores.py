@@ -18,6 +18,8 @@ from headway.errors import (
     ShapeError,
 )
 from headway.inference import (
+    LabelledTreeDistribution,
+    SiblingDistribution,
     TreeDistribution,
     argmax,
     forbid,
@@ -406,3 +408,25 @@ def test_functions_and_methods_agree(flags: dict[str, bool]) -> None:
     heads = distribution.argmax()
     assert distribution.score(heads) == pytest.approx(distribution.max, rel=1e-14)
     assert distribution.max == pytest.approx(scores[heads[1:], np.arange(1, 8)].sum(), rel=1e-14)
+
+
+@every_class
+def test_sentences_in_logarithms_leave_the_others_alone(flags: dict[str, bool]) -> None:
+    """Linear and logarithmic sentences share one workspace in a batch."""
+    batch = np.stack([normal_scores(9, seed, 1000.0 if seed % 2 else 1.0) for seed in range(8)])
+    for b, (log_z, mu) in enumerate(
+        zip(log_partition(batch, threads=1, **flags), marginals(batch, threads=1, **flags), strict=True)
+    ):
+        assert log_z == log_partition(batch[b], **flags)
+        np.testing.assert_array_equal(mu, marginals(batch[b], **flags))
+
+
+def test_labelled_and_sibling_distributions_keep_their_own_scores() -> None:
+    labelled, arcs, siblings = np.zeros((4, 4, 2)), np.zeros((4, 4)), np.zeros((4, 4, 4))
+    trees = LabelledTreeDistribution(labelled), SiblingDistribution(arcs, siblings)
+    for scores in (labelled, arcs, siblings):
+        scores[1] = 50.0
+    same = LabelledTreeDistribution(np.zeros((4, 4, 2))), SiblingDistribution(np.zeros((4, 4)), np.zeros((4, 4, 4)))
+    for changed, expected in zip(trees, same, strict=True):
+        np.testing.assert_array_equal(changed.marginals, expected.marginals)
+        assert changed.max == expected.max

@@ -27,9 +27,8 @@ PANEL = 4
 # Rows of workspace: the panel, the pivots d_k, and one to add up in.
 WORK_ROWS = PANEL + 2
 
-
 # Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
-# end is multiplied by zero, or added up and not used; it must only be there, and be finite.
+# end is multiplied by zero, or added up and not used.
 _BLOCK = 16
 
 
@@ -40,7 +39,10 @@ def padded(count: int) -> int:
 
 
 def table_shape(nodes: int) -> tuple[int, int, int]:
-    """Levels, rows and columns of the tables for a sentence of so many nodes."""
+    """Levels, rows and columns of the tables for a sentence of so many nodes.
+
+    Plain Python: `padded` called from here would be compiled anew in every process.
+    """
     return nodes.bit_length() + 3, nodes, -(-nodes // _BLOCK) * _BLOCK
 
 

@@ -36,7 +36,7 @@ class LabelledTreeDistribution:
         lengths: ArrayLike | None = None,
         threads: int | None = None,
     ) -> None:
-        self._scores = as_floats(scores, "scores")
+        self._scores = as_floats(np.array(scores), "scores")
         if self._scores.ndim not in (3, 4) or self._scores.shape[-1] == 0:
             raise ShapeError(
                 f"scores have shape {self._scores.shape}; expected (n+1, n+1, L) or (B, N+1, N+1, L), L >= 1"

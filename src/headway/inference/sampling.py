@@ -28,7 +28,7 @@ from headway.inference.batch import Batch, Floats, Ints
 from headway.inference.first_order import arc_marginals, tree_sums
 from headway.inference.jit import kernel
 
-# Steps a walk may take for each word before it is given up; ordinary distributions need fewer than ten.
+# Steps a walk may take for each word before it is given up.
 _PATIENCE = 100
 # Matrices held at a time while prefixes are extended.
 _CHUNK = 1024

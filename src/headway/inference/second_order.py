@@ -41,7 +41,7 @@ class SiblingDistribution:
     """
 
     def __init__(self, arcs: ArrayLike, siblings: ArrayLike, single_root: bool = True) -> None:
-        self._arcs = as_batch(arcs).scores[0]
+        self._arcs = as_batch(np.array(arcs)).scores[0]
         self._siblings = _as_siblings(siblings, len(self._arcs))
         self.single_root = single_root
 
