@@ -46,3 +46,24 @@ class NoTreeError(HeadwayError, ValueError):
         super().__init__(f"{where}no tree exists: {cause}")
         self.words = words
         self.sentence = sentence
+
+
+class TemplateError(HeadwayError, ValueError):
+    """A feature template that cannot be read."""
+
+
+class EvaluationError(HeadwayError, ValueError):
+    """Two treebanks, or two arrays, that cannot be compared with each other."""
+
+
+class TreebankError(HeadwayError, ValueError):
+    """A treebank that cannot be read or written as it stands: "FILE, line N: cause; remedy".
+
+    `source` is the name of the file or stream, `line` the line to look at; None where there is no such thing.
+    """
+
+    def __init__(self, cause: str, source: str | None = None, line: int | None = None) -> None:
+        place = ", line ".join(str(part) for part in (source, line) if part is not None)
+        super().__init__(f"{place}: {cause}" if place else cause)
+        self.source = source
+        self.line = line

@@ -1,0 +1,251 @@
+"""From bytes to sentences: CoNLL-U and CoNLL-X, one sentence in memory at a time.
+
+A sentence is a block of lines, ended by a blank line or the end of the file: comments (`#`), then ten columns a line,
+tabs between them: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC; in CoNLL-X ID FORM LEMMA CPOSTAG POSTAG FEATS
+HEAD DEPREL PHEAD PDEPREL. CoNLL-X has no comments, multiword tokens (1-2) and empty nodes (1.1). Lines end in LF or
+CRLF; where one sentence mixes both, its first line decides. Text is UTF-8 and not normalised.
+
+Cycles and several roots are not malformed here: CoNLL-X treebanks have them. `require_tree` checks for trees.
+
+A sentence is split into columns at once; its lines are looked at one by one only to name the one that is wrong. Numbers
+are compared as text ("07" and "+7" are malformed), so that what is read is what will be written.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
+from itertools import chain, takewhile
+
+import numpy as np
+
+from headway.errors import TreebankError
+from headway.treebank.sentence import Format, Layout, Place, Sentence
+from headway.treebank.trees import Ints
+
+# No treebank has such sentences; a file that lost its blank lines, or is no treebank, does.
+LONGEST_SENTENCE = 100_000  # lines
+LARGEST_SENTENCE = 10_000_000  # bytes
+
+_COLUMNS = 10
+_BLANK = (b"\n", b"\r\n")
+_BYTE_ORDER_MARK = "\ufeff".encode()
+_EXTRA_ID = re.compile(r"(0|[1-9][0-9]{0,8})([-.])([1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines of one sentence; `line` is the number of the first. The text of a sentence too large is not kept."""
+
+    text: bytes
+    line: int
+    too_large: bool = False
+
+
+class _MalformedError(Exception):
+    """What is wrong with a sentence, and where: so many lines after its first."""
+
+    def __init__(self, offset: int, cause: str) -> None:
+        super().__init__(cause)
+        self.offset = offset
+
+
+def blocks(stream: BufferedReader) -> Iterator[Block]:
+    """Cut a stream at its blank lines, never holding more than one sentence of the largest size."""
+    limit = LARGEST_SENTENCE + 1  # a longer line comes in parts
+    start = stream.readline(len(_BYTE_ORDER_MARK) + limit).removeprefix(_BYTE_ORDER_MARK)
+    pieces = chain([start] if start else [], iter(partial(stream.readline, limit), b""))
+    first = 1
+    lines: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        if piece not in _BLANK:
+            lines.append(piece)
+            size += len(piece)
+            if size <= LARGEST_SENTENCE and len(lines) <= LONGEST_SENTENCE:
+                continue
+            whole = piece.endswith(b"\n")
+            count = len(lines) - (not whole)
+            lines = []
+            yield Block(b"", first, too_large=True)
+            count += _skip_past_blank(stream, at_line_start=whole)
+        else:
+            count = len(lines) + 1
+            if lines:
+                yield Block(b"".join(lines), first)
+        first += count
+        lines, size = [], 0
+    if lines:
+        yield Block(b"".join(lines), first)
+
+
+def parse_block(block: Block, source: str, format: Format) -> Sentence:
+    """The sentence of a block, or a TreebankError that names the line.
+
+    >>> parse_block(Block(b"1\\tGo\\tgo\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n", 1), "stream", "conllu").labels
+    (None, 'root')
+    """
+    try:
+        return _parse(block, Place(source, block.line), format)
+    except _MalformedError as problem:
+        raise TreebankError(str(problem), source, block.line + problem.offset) from None
+
+
+def _skip_past_blank(stream: BufferedReader, *, at_line_start: bool) -> int:
+    """Read on past the next blank line; how many lines that were."""
+    count = 0
+    while piece := stream.readline(LARGEST_SENTENCE + 1):
+        count += piece.endswith(b"\n")
+        if at_line_start and piece in _BLANK:
+            break
+        at_line_start = piece.endswith(b"\n")
+    return count
+
+
+def _parse(block: Block, place: Place, format: Format) -> Sentence:
+    text = _decode(block)
+    lines = text.removesuffix("\n").split("\n")
+    newline = "\n"
+    if "\r" in text:
+        newline = "\r\n" if lines[0].endswith("\r") else "\n"
+        lines = [line.removesuffix("\r") for line in lines]
+    comments = tuple(takewhile(_is_comment, lines))
+    if comments and format == "conllx":
+        raise _MalformedError(0, "CoNLL-X has no comments; read the file as CoNLL-U (format='conllu')")
+    skipped = len(comments)
+    rows = [line.split("\t") for line in lines[skipped:]]
+    if any(map(_COLUMNS.__ne__, map(len, rows))):
+        raise _wrong_columns(lines, skipped)
+    # Only these can be an empty column; a comment may have them too.
+    if "\t\t" in text or "\t\n" in text or "\t\r" in text or text.endswith("\t"):
+        _refuse_empty_columns(lines, skipped)
+    ids = list(map(str, range(1, len(rows) + 1)))
+    extra_lines: tuple[tuple[int, str], ...] = ()
+    if [row[0] for row in rows] != ids:
+        extra_lines = _extra_lines(lines, skipped, format)
+        rows = [row for row in rows if row[0].isdecimal()]
+        ids = ids[: len(rows)]
+    columns = tuple(zip(*rows, strict=True)) or ((),) * _COLUMNS
+    _, forms, lemmas, upos, xpos, feats, head, deprel, deps, misc = columns
+    heads = _heads(ids, head, lines)
+    if heads is None and deprel.count("_") < len(deprel):
+        raise _wrong_label(deprel, lines)
+    labels = None if heads is None else (None, *deprel)
+    layout = Layout(format, comments, extra_lines, deps, misc, newline)
+    return Sentence(forms, lemmas, upos, xpos, feats, heads, labels, layout, place)
+
+
+def _decode(block: Block) -> str:
+    if block.too_large:
+        limits = f"{LONGEST_SENTENCE:,} lines or {LARGEST_SENTENCE:,} bytes"
+        raise _MalformedError(0, f"the sentence has more than {limits}; put a blank line after every sentence")
+    try:
+        return block.text.decode()
+    except UnicodeDecodeError as error:
+        byte = block.text[error.start]
+        offset = block.text.count(b"\n", 0, error.start)
+        raise _MalformedError(offset, f"byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8") from None
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#")
+
+
+def _heads(ids: Sequence[str], column: Sequence[str], lines: Sequence[str]) -> Ints | None:
+    """The heads (n+1,), None if every word has "_"."""
+    node = dict(zip(ids, range(1, len(ids) + 1), strict=True))
+    node["0"] = 0
+    try:
+        heads = [-1, *map(node.__getitem__, column)]
+    except KeyError:
+        if column.count("_") == len(column):
+            return None
+        raise _wrong_head(column, node, lines) from None
+    if any(map(operator.eq, column, ids)):
+        raise _wrong_head(column, node, lines)
+    return np.array(heads, dtype=np.int64)
+
+
+def _extra_lines(lines: Sequence[str], skipped: int, format: Format) -> tuple[tuple[int, str], ...]:
+    """Multiword tokens and empty nodes, each with the number of words before it; checks every ID."""
+    found: list[tuple[int, str]] = []
+    words = empty_nodes = range_end = range_line = 0
+    for offset, line in enumerate(lines[skipped:], start=skipped):
+        name = line.partition("\t")[0]
+        if name == str(words + 1):
+            words += 1
+            empty_nodes = 0
+            continue
+        match = _EXTRA_ID.fullmatch(name)
+        if match is None:
+            raise _wrong_id(offset, line, words)
+        if format == "conllx":
+            cause = f"CoNLL-X has no ID {_shown(name)}; read the file as CoNLL-U (format='conllu')"
+            raise _MalformedError(offset, cause)
+        start, end = int(match[1]), int(match[3])
+        if match[2] == ".":
+            empty_nodes += 1
+            if (start, end) != (words, empty_nodes):
+                raise _MalformedError(offset, f"the empty node is {name}; expected {words}.{empty_nodes} here")
+        else:
+            if start != words + 1 or end < start or start <= range_end:
+                expected = f"a range from word {words + 1} on that overlaps no other"
+                raise _MalformedError(offset, f"the multiword token is {name}; expected {expected}")
+            range_end, range_line = end, offset
+        found.append((words, line))
+    if range_end > words:
+        raise _MalformedError(range_line, f"the multiword token ends with word {range_end} of {words}; end it earlier")
+    return tuple(found)
+
+
+def _wrong_columns(lines: Sequence[str], skipped: int) -> _MalformedError:
+    offset, line = next((i, line) for i, line in enumerate(lines) if i >= skipped and line.count("\t") != _COLUMNS - 1)
+    if _is_comment(line):
+        return _MalformedError(offset, "a comment stands after the first word; move it before the sentence")
+    if not line.strip():
+        return _MalformedError(offset, "the line is not empty but has only spaces; remove them")
+    count = line.count("\t") + 1
+    return _MalformedError(offset, f"the line has {count} columns; expected {_COLUMNS} with tabs between them")
+
+
+def _wrong_id(offset: int, line: str, words: int) -> _MalformedError:
+    if _is_comment(line):
+        return _MalformedError(offset, "a comment stands after the first word; move it before the sentence")
+    name = _shown(line.partition("\t")[0])
+    return _MalformedError(offset, f"the ID is {name}; expected {words + 1}, words are numbered from 1")
+
+
+def _refuse_empty_columns(lines: Sequence[str], skipped: int) -> None:
+    for offset, line in enumerate(lines[skipped:], start=skipped):
+        row = line.split("\t")
+        if "" in row:
+            raise _MalformedError(offset, f"column {row.index('') + 1} is empty; write '_' where there is nothing")
+
+
+def _wrong_head(column: Sequence[str], node: dict[str, int], lines: Sequence[str]) -> _MalformedError:
+    word, head = next((i, head) for i, head in enumerate(column, start=1) if node.get(head, i) == i)
+    offset = _offset_of_word(word, lines)
+    if head == "_":
+        return _MalformedError(offset, f"word {word} has no HEAD but others have; give every word one, or none")
+    if head == str(word):
+        return _MalformedError(offset, f"word {word} is its own HEAD; give it another head")
+    n = len(column)
+    return _MalformedError(offset, f"the HEAD of word {word} is {_shown(head)}; expected 0 (the root) to {n}")
+
+
+def _wrong_label(column: Sequence[str], lines: Sequence[str]) -> _MalformedError:
+    word = next(i for i, label in enumerate(column, start=1) if label != "_")
+    return _MalformedError(_offset_of_word(word, lines), f"word {word} has a DEPREL but no HEAD; give both, or neither")
+
+
+def _offset_of_word(word: int, lines: Sequence[str]) -> int:
+    return next(i for i, line in enumerate(lines) if line.startswith(f"{word}\t"))
+
+
+def _shown(value: str) -> str:
+    """Text from a file, safe to print: quoted, escaped and cut."""
+    return ascii(value) if len(value) <= 30 else f"{value[:30]!a}..."

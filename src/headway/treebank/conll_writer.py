@@ -1,0 +1,57 @@
+"""A sentence as lines of CoNLL-U or CoNLL-X: ten columns, tabs between them, a blank line after the sentence.
+
+Written in the format it was read in, a sentence comes out byte for byte, line ends included. In the other format it
+loses what that has no place for: CoNLL-X has no comments, multiword tokens and empty nodes, and the last two columns
+(DEPS and MISC; PHEAD and PDEPREL) mean something else in the other format, so they become "_".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.treebank.sentence import Format, Sentence
+
+
+def to_text(sentence: Sentence, format: Format) -> str:
+    """The sentence's lines and the blank line that ends it."""
+    layout = sentence.layout
+    if format != layout.format:
+        absent = ("_",) * len(sentence)
+        lines = _word_lines(sentence, absent, absent)
+    else:
+        lines = _word_lines(sentence, layout.deps, layout.misc)
+    if format == "conllu":
+        lines = [*layout.comments, *_with_extra_lines(lines, layout.extra_lines)]
+    lines += "", ""
+    return layout.newline.join(lines)
+
+
+def _word_lines(sentence: Sentence, deps: tuple[str, ...], misc: tuple[str, ...]) -> list[str]:
+    n = len(sentence)
+    heads: Iterable[str] = ("_",) * n if sentence.heads is None else map(str, sentence.heads[1:].tolist())
+    labels = ("_",) * n if sentence.labels is None else sentence.labels[1:]
+    columns = (
+        map(str, range(1, n + 1)),
+        sentence.forms,
+        sentence.lemmas,
+        sentence.upos,
+        sentence.xpos,
+        sentence.feats,
+        heads,
+        labels,
+        deps,
+        misc,
+    )
+    return list(map("\t".join, zip(*columns, strict=True)))
+
+
+def _with_extra_lines(lines: list[str], extra_lines: tuple[tuple[int, str], ...]) -> list[str]:
+    merged: list[str] = []
+    start = 0
+    for words_before, line in extra_lines:
+        merged += lines[start:words_before]
+        merged.append(line)
+        start = words_before
+    return merged + lines[start:]

@@ -1,0 +1,105 @@
+"""Treebank files: sentences from a path, a stream or standard input, and back.
+
+The format is what the name says: `.conllu` is CoNLL-U, `.conll` and `.conllx` are CoNLL-X, with or without `.gz` or
+`.xz` behind. Any other name, a stream and "-" are CoNLL-U; `format=` overrides. CoNLL-X needs no guessing: read as
+CoNLL-U it gives the same words and trees, only its last two columns are called DEPS and MISC. Written to a stream, "-"
+or an unknown name, each sentence keeps the format it was read in.
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
+
+from headway.errors import TreebankError
+from headway.treebank.conll_reader import Block, blocks, parse_block
+from headway.treebank.conll_writer import to_text
+from headway.treebank.sentence import Format, Sentence
+from headway.treebank.streams import PathOrStream, is_path, name_of, open_source, open_target
+
+_FORMATS: dict[str, Format] = {".conllu": "conllu", ".conll": "conllx", ".conllx": "conllx"}
+
+
+def read_treebank(
+    source: PathOrStream,
+    *,
+    format: Format | None = None,
+    skip_bad: Callable[[TreebankError], None] | None = None,
+) -> Iterator[Sentence]:
+    """The sentences of a treebank, one at a time, in flat memory.
+
+    A malformed sentence is a TreebankError. With `skip_bad` that error goes to the function instead, and reading goes
+    on after the next blank line; a file that cannot be read to its end is an error all the same.
+
+    >>> import io
+    >>> stream = io.StringIO("1\\tGo\\tgo\\tVERB\\t_\\t_\\t0\\troot\\t_\\t_\\n")
+    >>> [sentence.forms for sentence in read_treebank(stream)]
+    [('Go',)]
+    """
+    _require_format(format)
+    return _sentences(source, format or _format_of(source) or "conllu", skip_bad)
+
+
+def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, format: Format | None = None) -> None:
+    """Write sentences to a path (whole or not at all), a stream or standard output ("-").
+
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> write_treebank([Sentence.from_words(["Go"], heads=[-1, 0], labels=[None, "root"])], stream)
+    >>> stream.getvalue()
+    '1\\tGo\\t_\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n\\n'
+    """
+    _require_format(format)
+    chosen = format or _format_of(target)
+    with open_target(target) as write:
+        for sentence in sentences:
+            try:
+                write(to_text(sentence, chosen or sentence.layout.format))
+            except UnicodeEncodeError as error:
+                shown = ascii(error.object[error.start : error.end])
+                cause = f"the character {shown} cannot be written as {error.encoding}; replace it"
+                raise TreebankError(cause, sentence.place.source, sentence.place.line or None) from None
+
+
+def _sentences(
+    source: PathOrStream, format: Format, skip_bad: Callable[[TreebankError], None] | None
+) -> Iterator[Sentence]:
+    name = name_of(source, "standard input")
+    for block in _blocks(source, name):
+        try:
+            sentence = parse_block(block, name, format)
+        except TreebankError as error:
+            if skip_bad is None:
+                raise
+            skip_bad(error)
+        else:
+            yield sentence
+
+
+def _blocks(source: PathOrStream, name: str) -> Iterator[Block]:
+    line = 1
+    try:
+        with open_source(source) as stream:
+            for block in blocks(stream):
+                line = block.line
+                yield block
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as error:
+        cause = f"the data break off in or after this sentence ({error}); get a complete copy"
+        raise TreebankError(cause, name, line) from None
+
+
+def _require_format(format: str | None) -> None:
+    if format is not None and format not in _FORMATS.values():
+        raise ValueError(f"format is {format!r}; expected 'conllu' or 'conllx'")
+
+
+def _format_of(place: PathOrStream) -> Format | None:
+    """What the name of a file says; None if it says nothing."""
+    if not is_path(place):
+        return None
+    path = PurePath(name_of(place, ""))
+    if path.suffix.lower() in (".gz", ".xz"):
+        path = path.with_suffix("")
+    return _FORMATS.get(path.suffix.lower())

@@ -1,0 +1,186 @@
+"""A sentence: its words, its tree where it has one, and what else its file held.
+
+Words are numbered 1..n and come as n-tuples of raw column strings, word 1 first, "_" where a file has nothing. The tree
+is indexed by node: `heads` (n+1,) with `heads[0] == -1`, `labels` n+1 entries with `labels[0] is None`. CoNLL-X's
+CPOSTAG is `upos`, its POSTAG `xpos`.
+
+The `Layout` makes a round trip exact: comments, multiword tokens, empty nodes, the last two columns, line ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from headway.errors import TreebankError
+from headway.treebank.conll_writer import to_text
+from headway.treebank.trees import Ints, as_heads, cycle
+
+Format = Literal["conllu", "conllx"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sentence comes from; line 0 when it was not read from a file.
+
+    >>> str(Place("train.conllu", 17))
+    'train.conllu, line 17'
+    """
+
+    source: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.source}, line {self.line}" if self.line else self.source
+
+
+IN_MEMORY = Place("sentence in memory", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a file holds besides words and tree.
+
+    `extra_lines` are multiword tokens and empty nodes, each with the number of words before it. `deps` and `misc` are
+    the last two columns (PHEAD and PDEPREL in CoNLL-X).
+    """
+
+    format: Format
+    comments: tuple[str, ...]
+    extra_lines: tuple[tuple[int, str], ...]
+    deps: tuple[str, ...]
+    misc: tuple[str, ...]
+    newline: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sentence:
+    """n words, and a tree over them unless `heads` is None; see the module's text. Treat the arrays as read-only.
+
+    >>> sentence = Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"])
+    >>> len(sentence), sentence.heads.tolist(), sentence.labels
+    (2, [-1, 2, 0], (None, 'nsubj', 'root'))
+    """
+
+    forms: tuple[str, ...]
+    lemmas: tuple[str, ...]
+    upos: tuple[str, ...]
+    xpos: tuple[str, ...]
+    feats: tuple[str, ...]
+    heads: Ints | None
+    labels: tuple[str | None, ...] | None
+    layout: Layout
+    place: Place
+
+    @classmethod
+    def from_words(
+        cls,
+        forms: Iterable[str],
+        *,
+        lemmas: Iterable[str] | None = None,
+        upos: Iterable[str] | None = None,
+        xpos: Iterable[str] | None = None,
+        feats: Iterable[str] | None = None,
+        heads: ArrayLike | None = None,
+        labels: Sequence[str | None] | None = None,
+    ) -> Sentence:
+        """A sentence that no file holds yet; columns left out are "_".
+
+        >>> Sentence.from_words(["Dogs", "bark"], upos=["NOUN", "VERB"]).upos
+        ('NOUN', 'VERB')
+        """
+        words = _column("forms", forms)
+        absent = ("_",) * len(words)
+        given = {"lemmas": lemmas, "upos": upos, "xpos": xpos, "feats": feats}
+        columns = {name: absent if values is None else _column(name, values) for name, values in given.items()}
+        for name, column in columns.items():
+            if len(column) != len(words):
+                raise TreebankError(f"there are {len(column)} {name} for {len(words)} words; give one a word")
+        layout = Layout("conllu", (), (), absent, absent, "\n")
+        sentence = cls(words, **columns, heads=None, labels=None, layout=layout, place=IN_MEMORY)
+        if heads is not None:
+            return sentence.with_tree(heads, labels)
+        if labels is not None:
+            raise TreebankError("labels are given without heads; give both")
+        return sentence
+
+    def __len__(self) -> int:
+        """The number of words."""
+        return len(self.forms)
+
+    def __repr__(self) -> str:
+        return f"<Sentence of {len(self)} words: {self.place}>"
+
+    def with_tree(self, heads: ArrayLike, labels: Sequence[str | None] | None = None) -> Sentence:
+        """The same words and layout under another tree, every label "_" unless given.
+
+        >>> Sentence.from_words(["Dogs", "bark"]).with_tree([-1, 2, 0]).labels
+        (None, '_', '_')
+        """
+        array = as_heads(heads)
+        n = len(self)
+        if len(array) != n + 1:
+            raise TreebankError(f"there are {len(array)} heads for {n} words; expected {n + 1}, heads[0] == -1 first")
+        return Sentence(
+            self.forms,
+            self.lemmas,
+            self.upos,
+            self.xpos,
+            self.feats,
+            array,
+            (None, *("_",) * n) if labels is None else _labels(labels, n),
+            self.layout,
+            self.place,
+        )
+
+    def to_conllu(self) -> str:
+        """The sentence as CoNLL-U, with the blank line after it.
+
+        >>> print(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0]).to_conllu().replace("\\t", " "))
+        1 Dogs _ _ _ _ 2 _ _ _
+        2 bark _ _ _ _ 0 _ _ _
+        """
+        return to_text(self, "conllu")
+
+    def to_conllx(self) -> str:
+        """The sentence as CoNLL-X; comments, multiword tokens and empty nodes have no place there.
+
+        >>> Sentence.from_words(["Go"]).to_conllx()
+        '1\\tGo\\t_\\t_\\t_\\t_\\t_\\t_\\t_\\t_\\n\\n'
+        """
+        return to_text(self, "conllx")
+
+
+def require_tree(sentence: Sentence) -> Ints:
+    """The sentence's heads, if they are a tree; else an error that names the place and the words on the cycle.
+
+    >>> require_tree(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0]))
+    array([-1,  2,  0])
+    """
+    place = sentence.place
+    where = (place.source, place.line or None)
+    if sentence.heads is None:
+        raise TreebankError("the sentence has no heads; annotate it or leave it out", *where)
+    words = cycle(sentence.heads)
+    if words:
+        path = " -> ".join(f"{word} ({sentence.forms[word - 1]})" for word in (*words, words[0]))
+        raise TreebankError(f"the heads form a cycle, {path}; let every word reach the root", *where)
+    return sentence.heads
+
+
+def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    """The values, if a file can hold them: text without tabs and line ends, never empty."""
+    column = tuple(values)
+    for position, value in enumerate(column, start=1):
+        if not isinstance(value, str) or not value or "\t" in value or "\n" in value or "\r" in value:
+            raise TreebankError(f"{name} of word {position} is {value!r}; expected text without tabs and line ends")
+    return column
+
+
+def _labels(labels: Sequence[str | None], n: int) -> tuple[str | None, ...]:
+    if len(labels) != n + 1 or labels[0] is not None:
+        raise TreebankError(f"there are {len(labels)} labels for {n} words; expected {n + 1}, labels[0] is None first")
+    return (None, *_column("labels", labels[1:]))  # type: ignore[arg-type]  # _column checks that each is text
