@@ -1,0 +1,346 @@
+"""The scores of the CoNLL 2018 shared task on UD parsing (Zeman et al. 2018): words need not be the same in both files.
+
+Gold and predicted files hold the same text without spaces, possibly cut into other tokens, words and sentences. Each
+token is a span of characters. Words are aligned first, then arcs are compared through the alignment:
+
+- words that are tokens are aligned when their spans are equal;
+- around multiword tokens, the words of the smallest span out of which no multiword token sticks are aligned by a
+  longest common subsequence of their lower-cased forms;
+- an arc is right when its word is aligned and the two heads are aligned with each other, or are both the root. Labels
+  are compared without their subtypes ("nmod:poss" is "nmod").
+
+With `correct` of `gold` and `predicted` words: precision correct/predicted, recall correct/gold, F1 2 correct/(gold +
+predicted), all in percent. CLAS is LAS over content words: neither function words nor punctuation by their label.
+As in the official scorer, a tree with a cycle or with other than one root is an error.
+
+Where the description and the official scorer part, we follow the scorer, to agree to the last digit: words left of a
+span, or that stick out of it, can take part in the span's alignment (`_span_start`, `_span_end`).
+
+O(words) time but for the alignment in a span, O(gold words * predicted words). The files are read in step and scored
+piece by piece: a piece ends where both have a sentence end after equal last tokens, from where on the scorer's state
+does not depend on what came before. So memory is flat unless two files never agree on a sentence's last token.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from headway.errors import EvaluationError
+from headway.evaluation.pairing import Source, tree_of, two_sources
+from headway.treebank import Sentence, require_tree
+
+_CORE = {"nsubj", "obj", "iobj", "csubj", "ccomp", "xcomp"}
+_NON_CORE = {"obl", "vocative", "expl", "dislocated", "advcl", "advmod", "discourse"}
+_NOMINAL = {"nmod", "appos", "nummod", "acl", "amod"}
+_LOOSE = {"conj", "fixed", "flat", "compound", "list", "parataxis", "orphan", "goeswith", "reparandum", "root", "dep"}
+_CONTENT = _CORE | _NON_CORE | _NOMINAL | _LOOSE
+_ROOT = -1
+_LARGEST_TABLE = 10_000_000  # cells of an alignment: real multiword spans have dozens
+
+Alignment: TypeAlias = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class F1:
+    """`correct` words of `gold` and of `predicted` ones; precision, recall and F1 in percent, 0 of nothing.
+
+    >>> score = F1(correct=3, gold=4, predicted=6)
+    >>> score.precision, score.recall, score.f1
+    (50.0, 75.0, 60.0)
+    """
+
+    correct: int
+    gold: int
+    predicted: int
+
+    @property
+    def precision(self) -> float:
+        return _percent(self.correct, self.predicted)
+
+    @property
+    def recall(self) -> float:
+        return _percent(self.correct, self.gold)
+
+    @property
+    def f1(self) -> float:
+        return _percent(2 * self.correct, self.gold + self.predicted)
+
+
+@dataclass(frozen=True, slots=True)
+class Conll2018Scores:
+    """How many words could be aligned, and how many of those have the right head (UAS) and label too (LAS, CLAS)."""
+
+    words: F1
+    uas: F1
+    las: F1
+    clas: F1
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Counts and percentages of each score, ready for `json.dumps`."""
+        names = ("correct", "gold", "predicted", "precision", "recall", "f1")
+        scores = {"words": self.words, "uas": self.uas, "las": self.las, "clas": self.clas}
+        return {key: {name: getattr(score, name) for name in names} for key, score in scores.items()}
+
+
+def evaluate_conll2018(gold: Source, predicted: Source) -> Conll2018Scores:
+    """Compare two treebanks of the same text, whose tokens may differ, by the rules of CoNLL 2018.
+
+    >>> from headway.treebank import Sentence
+    >>> gold = Sentence.from_words(["can", "not", "go"], heads=[-1, 3, 3, 0], labels=[None, "aux", "advmod", "root"])
+    >>> predicted = Sentence.from_words(["cannot", "go"], heads=[-1, 2, 0], labels=[None, "aux", "root"])
+    >>> scores = evaluate_conll2018([gold], [predicted])
+    >>> scores.words.correct, scores.las.recall, scores.las.precision, scores.las.f1
+    (1, 33.33333333333333, 50.0, 40.0)
+    """
+    counts = _Counts()
+    for piece in _pieces(*(_Side(sentences) for sentences in two_sources(gold, predicted))):
+        counts.add(*piece)
+    return counts.scores()
+
+
+class _Word(NamedTuple):
+    """A word over the characters start..end (of its token, if that is a multiword token)."""
+
+    start: int
+    end: int
+    multiword: bool
+    form: str  # lower case
+    parent: int  # position of the head among the words of the piece, or _ROOT
+    label: str  # without the subtype
+
+
+class _Token(NamedTuple):
+    """A token: its text without spaces, and its words from number `first` on."""
+
+    text: str
+    first: int
+    forms: tuple[str, ...]
+    multiword: bool
+
+
+class _Side:
+    """One treebank as it is read: the words of the piece at hand, and the text that the other side has yet to match."""
+
+    def __init__(self, sentences: Iterator[Sentence]) -> None:
+        self._sentences = sentences
+        self.words: list[_Word] = []
+        self.unmatched = ""
+        self.end = 0  # characters read so far
+        self.last_token = (0, 0)
+        self.place = "the start"
+
+    def read(self) -> bool:
+        """Add the next sentence to the piece; False when there is none."""
+        sentence = next(self._sentences, None)
+        if sentence is None:
+            return False
+        self.place = str(sentence.place)
+        heads, labels = _one_root_tree(sentence)
+        offset = len(self.words)
+        for token in _tokens(sentence):
+            self.last_token = start, end = self.end, self.end + len(token.text)
+            for m, form in enumerate(token.forms, token.first):
+                parent = offset + heads[m] - 1 if heads[m] else _ROOT
+                self.words.append(_Word(start, end, token.multiword, form.lower(), parent, labels[m].split(":")[0]))
+            self.unmatched += token.text
+            self.end = end
+        return True
+
+
+class _Counts:
+    """Integer counts over the pieces seen so far: all, and of content words."""
+
+    def __init__(self) -> None:
+        self._gold = self._predicted = self._aligned = self._heads = self._arcs = 0
+        self._content_gold = self._content_predicted = self._content_arcs = 0
+
+    def add(self, gold: Sequence[_Word], predicted: Sequence[_Word]) -> None:
+        pairs = align(gold, predicted)
+        partner = {p: g for g, p in pairs} | {_ROOT: _ROOT}
+        for g, p in pairs:
+            head_right = partner.get(predicted[p].parent) == gold[g].parent
+            arc_right = head_right and predicted[p].label == gold[g].label
+            self._heads += head_right
+            self._arcs += arc_right
+            self._content_arcs += arc_right and gold[g].label in _CONTENT
+        self._gold += len(gold)
+        self._predicted += len(predicted)
+        self._aligned += len(pairs)
+        self._content_gold += sum(word.label in _CONTENT for word in gold)
+        self._content_predicted += sum(word.label in _CONTENT for word in predicted)
+
+    def scores(self) -> Conll2018Scores:
+        if self._gold == 0:
+            raise EvaluationError("the gold treebank has no words; there is nothing to evaluate")
+        return Conll2018Scores(
+            words=F1(self._aligned, self._gold, self._predicted),
+            uas=F1(self._heads, self._gold, self._predicted),
+            las=F1(self._arcs, self._gold, self._predicted),
+            clas=F1(self._content_arcs, self._content_gold, self._content_predicted),
+        )
+
+
+def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[list[_Word], list[_Word]]]:
+    """The words of both sides, cut where the alignment to the left cannot touch the alignment to the right."""
+    while True:
+        behind, ahead = (gold, predicted) if gold.end <= predicted.end else (predicted, gold)
+        if not behind.read():
+            break
+        _match_text(gold, predicted)
+        if gold.last_token == predicted.last_token:
+            yield gold.words, predicted.words
+            gold.words, predicted.words = [], []
+    while ahead.end == behind.end and ahead.read():
+        pass
+    if ahead.end > behind.end:
+        raise EvaluationError(
+            f"{ahead.place}: the other treebank has ended, but here the text goes on with {ahead.unmatched[:20]!r}; "
+            "give two files of the same text"
+        )
+    yield gold.words, predicted.words
+
+
+def _match_text(gold: _Side, predicted: _Side) -> None:
+    """Strike out the text that both sides have."""
+    shared = min(len(gold.unmatched), len(predicted.unmatched))
+    if gold.unmatched[:shared] != predicted.unmatched[:shared]:
+        pairs = zip(gold.unmatched, predicted.unmatched, strict=False)
+        at = next(i for i, (a, b) in enumerate(pairs) if a != b)
+        here, there = (side.unmatched[at : at + 20] for side in (gold, predicted))
+        raise EvaluationError(
+            f"{gold.place} and {predicted.place}: the texts differ, gold goes on with {here!r}, "
+            f"predicted with {there!r}; give two files of the same text"
+        )
+    gold.unmatched, predicted.unmatched = gold.unmatched[shared:], predicted.unmatched[shared:]
+
+
+def _one_root_tree(sentence: Sentence) -> tuple[list[int], list[str]]:
+    """Heads and labels by node, of a tree with one root."""
+    heads, labels = tree_of(sentence)
+    require_tree(sentence)
+    roots = heads.count(0)
+    if roots != 1 and len(sentence) > 0:
+        raise EvaluationError(
+            f"{sentence.place}: the tree has {roots} roots, but CoNLL 2018 scores trees with one; "
+            "parse with a single root, or use evaluate"
+        )
+    return heads, labels
+
+
+def _tokens(sentence: Sentence) -> Iterator[_Token]:
+    """The tokens of a sentence in order; the words of a multiword token keep the spaces in their forms."""
+    ranges = _multiword_tokens(sentence)
+    m = 1
+    while m <= len(sentence):
+        last, form = ranges.get(m, (m, sentence.forms[m - 1]))
+        text = _without_spaces(form)
+        if not text:
+            raise EvaluationError(f"{sentence.place}: the form of word {m} is only spaces; give it a form")
+        yield _Token(text, m, sentence.forms[m - 1 : last] if m in ranges else (text,), m in ranges)
+        m = last + 1
+
+
+def _multiword_tokens(sentence: Sentence) -> dict[int, tuple[int, str]]:
+    """For the first word of each multiword token: its last word, and the form of the token."""
+    ranges = {}
+    for _, line in sentence.layout.extra_lines:
+        number, form = line.split("\t", 2)[:2]
+        first, dash, last = number.partition("-")
+        if dash:  # an empty node, 8.1, has none
+            ranges[int(first)] = (int(last), form)
+    return ranges
+
+
+@lru_cache(maxsize=1 << 16)
+def _without_spaces(form: str) -> str:
+    return "".join(character for character in form if unicodedata.category(character) != "Zs")
+
+
+def align(gold: Sequence[_Word], predicted: Sequence[_Word]) -> Alignment:
+    """Pairs of positions (in gold, in predicted) of words that are the same word, in order."""
+    pairs: Alignment = []
+    g = p = 0
+    while g < len(gold) and p < len(predicted):
+        one, other = gold[g], predicted[p]
+        if one.multiword or other.multiword:
+            first_g, first_p = _span_start(one, other, g, p)
+            g, p = _span_end(gold, predicted, first_g, first_p, one.end if one.multiword else other.end)
+            pairs += _common_subsequence(gold[first_g:g], predicted[first_p:p], first_g, first_p)
+        elif (one.start, one.end) == (other.start, other.end):
+            pairs.append((g, p))
+            g, p = g + 1, p + 1
+        elif one.start <= other.start:
+            g += 1
+        else:
+            p += 1
+    return pairs
+
+
+def _span_start(one: _Word, other: _Word, g: int, p: int) -> tuple[int, int]:
+    """Skip a plain word that begins left of the multiword token on the other side.
+
+    The official scorer skips one, never more; after a long token on one side, further words left of the span are
+    therefore taken into it.
+    """
+    if one.multiword:
+        return g, p + (not other.multiword and other.start < one.start)
+    return g + (one.start < other.start), p
+
+
+def _span_end(gold: Sequence[_Word], predicted: Sequence[_Word], g: int, p: int, end: int) -> tuple[int, int]:
+    """The positions after the span, which ends at character `end` or where the last of its multiword tokens does.
+
+    Words are taken in the order of their starts until both sides are beyond the end. As in the official scorer, a
+    plain word that sticks out is taken too if the other side is not yet beyond.
+    """
+    while not (_is_beyond(gold, g, end) and _is_beyond(predicted, p, end)):
+        from_gold = g < len(gold) and (p == len(predicted) or gold[g].start <= predicted[p].start)
+        word = gold[g] if from_gold else predicted[p]
+        if word.multiword:
+            end = max(end, word.end)
+        g, p = (g + 1, p) if from_gold else (g, p + 1)
+    return g, p
+
+
+def _is_beyond(words: Sequence[_Word], position: int, end: int) -> bool:
+    """Is the word outside a span that ends at `end`? Of a multiword token, every word counts as its whole token."""
+    if position == len(words):
+        return True
+    word = words[position]
+    return word.start >= end if word.multiword else word.end > end
+
+
+def _common_subsequence(gold: Sequence[_Word], predicted: Sequence[_Word], first_g: int, first_p: int) -> Alignment:
+    """A longest common subsequence of the forms; of several, the one that skips gold words first."""
+    rows, columns = len(gold), len(predicted)
+    if rows * columns > _LARGEST_TABLE:
+        raise EvaluationError(
+            f"{rows} gold and {columns} predicted words overlap in one chain of multiword tokens, too many to align; "
+            "check the multiword tokens"
+        )
+    equal = [[one.form == other.form for other in predicted] for one in gold]
+    longest = [[0] * (columns + 1) for _ in range(rows + 1)]  # of gold[g:] and predicted[p:]
+    for g in reversed(range(rows)):
+        for p in reversed(range(columns)):
+            skipped = max(longest[g + 1][p], longest[g][p + 1])
+            longest[g][p] = longest[g + 1][p + 1] + 1 if equal[g][p] else skipped
+    pairs: Alignment = []
+    g = p = 0
+    while g < rows and p < columns:
+        if equal[g][p]:
+            pairs.append((first_g + g, first_p + p))
+            g, p = g + 1, p + 1
+        elif longest[g][p] == longest[g + 1][p]:
+            g += 1
+        else:
+            p += 1
+    return pairs
+
+
+def _percent(part: int, whole: int) -> float:
+    """A percentage in the order of operations of the official scorer, which prints 100 times the share."""
+    return 100 * (part / whole) if whole else 0.0

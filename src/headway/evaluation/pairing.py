@@ -1,0 +1,80 @@
+"""Gold and predicted sentences side by side, whatever they come from: paths, open files or sentences in memory.
+
+Both sides are read in step and nothing is kept, so two files of any size are compared in flat memory. Everything that
+makes a comparison meaningless is an error that gives both places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from typing import IO, Any, TypeAlias, cast
+
+from headway.errors import EvaluationError
+from headway.treebank import Sentence, read_treebank
+
+_Readable: TypeAlias = str | PathLike[str] | IO[Any]
+Source: TypeAlias = _Readable | Iterable[Sentence]
+
+
+def sentences_of(source: Source) -> Iterator[Sentence]:
+    """The sentences of a path ("-" is standard input), of an open file, or of any iterable of sentences."""
+    if isinstance(source, str | PathLike) or hasattr(source, "read"):
+        return read_treebank(cast(_Readable, source))
+    return iter(source)
+
+
+def two_sources(gold: Source, predicted: Source) -> tuple[Iterator[Sentence], Iterator[Sentence]]:
+    """Both sides opened; standard input can be only one of them."""
+    if isinstance(gold, str) and gold == "-" == predicted:
+        raise EvaluationError("gold and predicted are both standard input; give a file name for one of them")
+    return sentences_of(gold), sentences_of(predicted)
+
+
+def in_step(gold: Source, predicted: Source) -> Iterator[tuple[Sentence, Sentence]]:
+    """Pairs of the same words, once with the gold and once with the predicted tree."""
+    golds, predictions = two_sources(gold, predicted)
+    last = ("its start", "its start")
+    for one in golds:
+        other = next(predictions, None)
+        if other is None:
+            raise _left_over(one, "gold", "predicted", last[1])
+        _require_same_words(one, other)
+        last = (str(one.place), str(other.place))
+        yield one, other
+    extra = next(predictions, None)
+    if extra is not None:
+        raise _left_over(extra, "predicted", "gold", last[0])
+
+
+def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
+    """Heads and labels by node, as plain lists; a sentence without a tree cannot be scored.
+
+    >>> tree_of(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"]))
+    ([-1, 2, 0], ['_', 'nsubj', 'root'])
+    """
+    if sentence.heads is None or sentence.labels is None:
+        raise EvaluationError(f"{sentence.place}: the sentence has no heads; parse it, or annotate it, first")
+    return sentence.heads.tolist(), [label or "_" for label in sentence.labels]
+
+
+def _left_over(sentence: Sentence, longer: str, shorter: str, last: str) -> EvaluationError:
+    return EvaluationError(
+        f"{sentence.place}: this {longer} sentence has no partner, the {shorter} treebank ends at {last}; "
+        "give two files of the same text"
+    )
+
+
+def _require_same_words(gold: Sentence, predicted: Sentence) -> None:
+    if gold.forms == predicted.forms:
+        return
+    if len(gold) != len(predicted):
+        cause = f"{len(gold)} gold words, but {len(predicted)} predicted words"
+    else:
+        pairs = zip(gold.forms, predicted.forms, strict=True)
+        m, (form, other) = next((m, pair) for m, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+        cause = f"word {m} is {form!r} in gold, but {other!r} in predicted"
+    raise EvaluationError(
+        f"{gold.place} and {predicted.place}: {cause}; "
+        "give two files of the same words, or use evaluate_conll2018 for another tokenisation"
+    )
