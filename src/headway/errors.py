@@ -67,3 +67,11 @@ class TreebankError(HeadwayError, ValueError):
         super().__init__(f"{place}: {cause}" if place else cause)
         self.source = source
         self.line = line
+
+
+class ArchiveError(HeadwayError, ValueError):
+    """A model or checkpoint file that cannot be read or written."""
+
+
+class TrainingError(HeadwayError, ValueError):
+    """Training data or settings no model can be trained from."""

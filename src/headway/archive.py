@@ -1,0 +1,139 @@
+"""Arrays and JSON in one zip file: how models and checkpoints are saved.
+
+An archive holds `headway.json` (what it is, its version, and anything that is not an array) and one `.npy` file an
+array. There is no pickle anywhere, so that loading cannot run code. Everything is bounded before it is read: the
+number of members, the size each one declares, and an array's header must account for exactly the bytes it has. A file
+that is not such an archive, or a damaged one, is an `ArchiveError` in one sentence.
+
+Writing goes to a temporary file beside the target, which takes its name only when it is complete: a full disk
+or Ctrl-C leaves an earlier file as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import ArchiveError
+
+VERSION = 1
+_JSON = "headway.json"
+_MOST_MEMBERS = 64
+_MOST_JSON = 1 << 28
+_MOST_ARRAY = 1 << 34
+_DTYPES = ("<f4", "<f8", "<i4", "<i8")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What a file holds: `kind` says what for, `data` is JSON, `arrays` are by name."""
+
+    kind: str
+    data: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+    """Write an archive; the path holds either the old file or the complete new one."""
+    target = Path(path)
+    level = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    try:
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            try:
+                with zipfile.ZipFile(file, "w", level, compresslevel=4) as members:
+                    head = {"headway": VERSION, "kind": archive.kind, **archive.data}
+                    members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
+                    for name, array in archive.arrays.items():
+                        with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+                            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).chmod(0o666 & ~_umask())
+                Path(file.name).replace(target)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise ArchiveError(
+            f"{target}: cannot be written ({error.strerror or error}); what was there is untouched"
+        ) from None
+
+
+def load_archive(path: str | os.PathLike[str], kind: str) -> Archive:
+    """Read an archive of this kind."""
+    try:
+        with zipfile.ZipFile(path) as members:
+            data = _read_json(members, path)
+            if data.get("kind") != kind:
+                raise ArchiveError(f"{path}: holds a {str(data.get('kind'))[:40]!r}, not a {kind}; give another file")
+            arrays = {
+                info.filename.removesuffix(".npy"): _read_array(members, info, path)
+                for info in members.infolist()
+                if info.filename != _JSON
+            }
+            return Archive(kind, data, arrays)
+    except FileNotFoundError:
+        raise ArchiveError(f"{path}: no such file; give the path of a saved {kind}") from None
+    except OSError as error:
+        raise ArchiveError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ArchiveError(f"{path}: not a {kind}, or a damaged one ({error}); save it again") from None
+
+
+def _read_json(members: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
+    if len(members.infolist()) > _MOST_MEMBERS:
+        raise ArchiveError(f"{path}: has {len(members.infolist())} members; an archive of Headway has a few")
+    try:
+        info = members.getinfo(_JSON)
+    except KeyError:
+        raise ArchiveError(f"{path}: a zip file, but not one that Headway wrote") from None
+    if info.file_size > _MOST_JSON:
+        raise ArchiveError(f"{path}: its {_JSON} claims {info.file_size} bytes, more than any model has")
+    try:
+        data = json.loads(members.read(info))
+    except (ValueError, RecursionError):
+        raise ArchiveError(f"{path}: its {_JSON} is damaged; save it again") from None
+    if not isinstance(data, dict) or not isinstance(data.get("headway"), int):
+        raise ArchiveError(f"{path}: a zip file, but not one that Headway wrote")
+    if data["headway"] != VERSION:
+        raise ArchiveError(
+            f"{path}: written in version {data['headway']} of the format, this is version {VERSION}; update headway"
+        )
+    return data
+
+
+def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.PathLike[str]) -> NDArray[Any]:
+    if not info.filename.endswith(".npy") or info.file_size > _MOST_ARRAY:
+        raise ArchiveError(f"{path}: has a member {info.filename[:40]!r} that no archive of Headway has")
+    with members.open(info) as member:
+        try:
+            version = np.lib.format.read_magic(member)
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shape, fortran, dtype = read_header(member, max_header_size=1000)
+        except (ValueError, SyntaxError, TypeError) as error:
+            raise ArchiveError(f"{path}: {info.filename} is damaged ({error}); save it again") from None
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if fortran or dtype.str not in _DTYPES or size != info.file_size - member.tell():
+            raise ArchiveError(f"{path}: {info.filename} does not hold the array it claims; save it again")
+        return np.frombuffer(member.read(), dtype).reshape(shape).copy()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
