@@ -1,0 +1,367 @@
+"""Compiled templates: the features of every arc of a sentence, as indices into a weight vector.
+
+A template's key (see `firing`) is 64 random-looking bits; the top `bits` of it index the template's own block of
+weights:
+
+    index = offset_t + (key >> (64 - bits_t))
+
+Scoring all arcs of a sentence of n words costs, for each template, O(n) for the words' parts of the keys and then two
+additions, a shift and one read of the weights an arc.
+
+Blocks. Every template has a block of its own, a power of two sized from the distinct keys it has on the training
+trees, so that a template over tags stays within a few cache lines and cannot disturb one over words. Two keys
+that fall on the same index share a weight; `ArcFeatures.collisions` counts them. Threads take sentences when scoring,
+and blocks when adding: no two write the same weight, and threads never change a result.
+
+Multipliers come from a hash of the template's text, so adding or dropping a template leaves the others' keys alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from headway.errors import TemplateError
+from headway.features.coding import Coded, Coder, Nodes
+from headway.features.firing import Compiled, Keys, fire, fires_once, heads_at_once, way_of, word_keys, work_for
+from headway.features.templates import CONJUNCTIONS, Template
+from headway.inference.batch import Floats, Ints
+from headway.inference.jit import kernel, part
+
+# A block has this many slots for every distinct key of the training trees: wrong arcs have keys too.
+_SLOTS_PER_KEY = 2
+_MOST_BITS = 22
+
+# An amount this small is lost in the rounding of any weight worth having; most marginals of a trained model are.
+_NEGLIGIBLE = 1e-15
+
+
+@dataclass(frozen=True)
+class Block:
+    """One template's share of the weights, and how crowded it is on the training trees."""
+
+    template: Template
+    bits: int
+    keys: int
+    collisions: int
+
+
+@dataclass(frozen=True)
+class ArcFeatures:
+    """Templates compiled for a coder: `size` weights in all."""
+
+    blocks: tuple[Block, ...]
+    compiled: Compiled
+
+    @classmethod
+    def compile(cls, blocks: Sequence[Block], coder: Coder) -> ArcFeatures:
+        """Templates whose blocks are known already, as in a saved model."""
+        if any(not 0 < block.bits <= _MOST_BITS for block in blocks):
+            raise TemplateError(f"a block of weights has between 2 and 2^{_MOST_BITS} of them")
+        return cls(tuple(blocks), _compile([b.template for b in blocks], [b.bits for b in blocks], coder))
+
+    @classmethod
+    def learn(cls, templates: Sequence[Template], coder: Coder, coded: Coded, heads: Ints) -> ArcFeatures:
+        """Size every block from the training trees; templates that say the same as an earlier one are left out.
+
+        `heads` is (B, N+1), padded with -1.
+        """
+        useful = _distinct(templates, coder, coded)
+        if not useful:
+            raise TemplateError(
+                "no field of the templates varies in the training data; add templates over one that does"
+            )
+        compiled = _compile(useful, [0] * len(useful), coder)
+        blocks = []
+        for t, template in enumerate(useful):
+            keys = np.unique(_tree_keys(compiled, t, coded.nodes, coded.roots, coded.lengths, heads))
+            bits = min(_MOST_BITS, max(1, int(_SLOTS_PER_KEY * max(1, len(keys)) - 1).bit_length()))
+            slots = len(np.unique(keys >> np.uint64(64 - bits)))
+            blocks.append(Block(template, bits, len(keys), len(keys) - slots))
+        return cls.compile(blocks, coder)
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return sum(1 << block.bits for block in self.blocks)
+
+    @property
+    def collisions(self) -> float:
+        """The share of the keys of the training trees that share their weight with another."""
+        return sum(block.collisions for block in self.blocks) / max(1, sum(block.keys for block in self.blocks))
+
+    def score(self, weights: Floats, coded: Coded, which: Ints, scores: Floats, threads: int = 1) -> None:
+        """Add w·f(h, m) to `scores` (B, N+1, N+1) for the sentences `which` of `coded`; O(T n^2) each."""
+        flat = scores.reshape(len(which), -1)
+        roots, lengths = coded.roots[which], coded.lengths[which]
+
+        def run(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            _score(self.compiled, coded.nodes, roots[part], lengths[part], weights, flat[part])
+
+        _in_threads(run, len(which), threads)
+
+    def add(self, weights: Floats, coded: Coded, which: Ints, amounts: Floats, threads: int = 1) -> None:
+        """Add `amounts[b, h, m]` times f(h, m) to the weights; zeros cost nothing but the look."""
+        flat = amounts.reshape(len(which), -1)
+        roots, lengths = coded.roots[which], coded.lengths[which]
+
+        def run(start: int, stop: int) -> None:
+            _add(self.compiled, start, stop, coded.nodes, roots, lengths, flat, weights)
+
+        _in_threads(run, len(self.blocks), threads)
+
+    def score_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
+        """Add a weight a label, weights (size, L), to `scores` (R, L).
+
+        The arc [b, h, m] has row wanted[b, h, m]; a negative one passes it over.
+        """
+        rows = wanted.reshape(len(which), -1)
+        _score_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, weights, scores)
+
+    def add_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, amounts: Floats) -> None:
+        """Add `amounts` (R, L) times the features of the wanted arcs to weights (size, L)."""
+        rows = wanted.reshape(len(which), -1)
+        _add_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, amounts, weights)
+
+
+def _in_threads(run: Callable[[int, int], None], size: int, threads: int) -> None:
+    """Call `run(start, stop)` on slices that cover `size`."""
+    if threads <= 1 or size < 2 * threads:
+        run(0, size)
+        return
+    pieces = min(size, 4 * threads)
+    edges = [size * piece // pieces for piece in range(pieces + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, edges[:-1], edges[1:]))
+
+
+def _distinct(templates: Sequence[Template], coder: Coder, coded: Coded) -> list[Template]:
+    """Leave out templates over a field that never varies, or that repeat one over an identical field."""
+    codes = coded.nodes.codes
+    same: dict[str, str] = {}
+    for row, field in enumerate(coder.names):
+        twin = next(
+            (other for other in same.values() if np.array_equal(codes[coder.names.index(other)], codes[row])), field
+        )
+        same[field] = twin
+    constant = {field for field, values in coder.fields.items() if len(values) < 2}
+    constant |= set() if coder.feats else {"feat"}
+    kept: dict[tuple[object, ...], Template] = {}
+    for template in templates:
+        if any(atom.field in constant for atom in template.atoms):
+            continue
+        atoms = {(atom.node, atom.offset, same.get(atom.field, atom.field)) for atom in template.atoms}
+        kept.setdefault((frozenset(atoms), template.conjunction), template)
+    return list(kept.values())
+
+
+def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> Compiled:
+    count = len(templates)
+    most = max((len(template.atoms) for template in templates), default=1)
+    multipliers = np.array([_multipliers(template, most + 3) for template in templates], np.uint64).reshape(count, -1)
+    side = np.full((count, most), -1, np.int8)
+    shift, field = np.zeros((count, most), np.int64), np.zeros((count, most), np.int64)
+    between = np.full(count, -1, np.int64)
+    head_feat, modifier_feat = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    for t, template in enumerate(templates):
+        for k, atom in enumerate(template.atoms):
+            if atom.node == "b":
+                between[t] = coder.names.index(atom.field)
+            elif atom.field == "feat":
+                (head_feat if atom.node == "h" else modifier_feat)[t] = True
+            else:
+                side[t, k] = 0 if atom.node == "h" else 1
+                shift[t, k], field[t, k] = atom.offset, coder.names.index(atom.field)
+    sizes = np.left_shift(1, np.array(bits, np.int64))
+    return Compiled(
+        side=side,
+        shift=shift,
+        field=field,
+        multiplier=np.ascontiguousarray(multipliers[:, 3:]),
+        conjunction=np.array([CONJUNCTIONS.index(template.conjunction) for template in templates], np.int64),
+        conjunction_multiplier=multipliers[:, 0].copy(),
+        between=between,
+        head_feat=head_feat,
+        modifier_feat=modifier_feat,
+        each_multiplier=np.ascontiguousarray(multipliers[:, 1:3]),
+        offset=np.cumsum(sizes) - sizes,
+        drop=np.uint64(64) - np.array(bits, np.uint64),
+    )
+
+
+def _multipliers(template: Template, count: int) -> Keys:
+    """Odd 64-bit numbers drawn from the template's text: for direction and distance, two for what fires for each
+    value, then one an atom."""
+    drawn = [blake2b(f"{template} {k}".encode(), digest_size=8).digest() for k in range(count)]
+    return np.frombuffer(b"".join(drawn), "<u8").astype(np.uint64) | np.uint64(1)
+
+
+@kernel
+def _score(templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, weights: Floats, scores: Floats) -> None:
+    """scores[b, cell] += weights of the features of the arc; scores is (B, width^2)."""
+    width = int(np.sqrt(scores.shape[1]) + 0.5)
+    most_feats, work = work_for(nodes.feat_start, roots, lengths)
+    head_keys, modifier_keys, span_keys, _, cells, keys = work
+    for t in range(len(templates.offset)):
+        block = weights[templates.offset[t] :]
+        drop, way = templates.drop[t], way_of(templates, t)
+        for b in range(len(roots)):
+            root, n = roots[b], lengths[b]
+            word_keys(t, templates, nodes.codes, root, n, work)
+            if fires_once(way):  # nearly every template: no need to list what fires
+                for h in range(n + 1):
+                    head_key, before = head_keys[h], n - h
+                    if before < 0:  # never; it tells the compiler the sign of the index
+                        return
+                    for m in range(1, n + 1):
+                        key = head_key + modifier_keys[m] + span_keys[before + m]
+                        scores[b, h * width + m] += block[key >> drop]
+                continue
+            heads = heads_at_once(way, n, most_feats, len(keys))
+            for start in range(0, n + 1, heads):
+                count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
+                for k in range(count):
+                    scores[b, cells[k]] += block[keys[k] >> drop]
+
+
+@kernel
+def _add(
+    templates: Compiled,
+    first: int,
+    last: int,
+    nodes: Nodes,
+    roots: Ints,
+    lengths: Ints,
+    amounts: Floats,
+    weights: Floats,
+) -> None:
+    """weights += amounts[b, cell] x features of the arc, for the templates first .. last-1."""
+    width = int(np.sqrt(amounts.shape[1]) + 0.5)
+    _, work = work_for(nodes.feat_start, roots, lengths)
+    head_keys, modifier_keys, span_keys, _, cells, keys = work
+    edges, heads, modifiers = _arcs_that_count(amounts, lengths, width)
+    for t in range(first, last):
+        block = weights[templates.offset[t] :]
+        drop, way = templates.drop[t], way_of(templates, t)
+        for b in range(len(roots)):
+            if edges[b] == edges[b + 1]:
+                continue
+            root, n = roots[b], lengths[b]
+            word_keys(t, templates, nodes.codes, root, n, work)
+            if fires_once(way):
+                for k in range(edges[b], edges[b + 1]):
+                    h, m = heads[k], modifiers[k]
+                    key = head_keys[h] + modifier_keys[m] + span_keys[n + m - h]
+                    block[key >> drop] += amounts[b, h * width + m]
+                continue
+            h = -1
+            for k in range(edges[b], edges[b + 1]):
+                if heads[k] == h:
+                    continue
+                h = heads[k]
+                count = fire(way, nodes, root, n, h, h + 1, width, work)
+                for j in range(count):
+                    amount = amounts[b, cells[j]]
+                    if abs(amount) > _NEGLIGIBLE:
+                        block[keys[j] >> drop] += amount
+
+
+@part
+def _arcs_that_count(amounts: Floats, lengths: Ints, width: int) -> tuple[Ints, Ints, Ints]:
+    """Head and modifier of every arc with something to add; those of sentence b are edges[b] .. edges[b+1]-1."""
+    edges = np.zeros(len(lengths) + 1, np.int64)
+    for b in range(len(lengths)):
+        count = 0
+        for h in range(lengths[b] + 1):
+            for m in range(1, lengths[b] + 1):
+                count += (abs(amounts[b, h * width + m]) > _NEGLIGIBLE) & (h != m)
+        edges[b + 1] = edges[b] + count
+    heads, modifiers = np.empty(edges[-1], np.int64), np.empty(edges[-1], np.int64)
+    k = 0
+    for b in range(len(lengths)):
+        for h in range(lengths[b] + 1):
+            for m in range(1, lengths[b] + 1):
+                if (abs(amounts[b, h * width + m]) > _NEGLIGIBLE) & (h != m):
+                    heads[k], modifiers[k] = h, m
+                    k += 1
+    return edges, heads, modifiers
+
+
+@kernel
+def _score_labels(
+    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Floats, scores: Floats
+) -> None:
+    """scores[wanted[b, cell], l] += weights[features of the arc, l]."""
+    width = int(np.sqrt(wanted.shape[1]) + 0.5)
+    most_feats, work = work_for(nodes.feat_start, roots, lengths)
+    cells, keys = work.cells, work.keys
+    for t in range(len(templates.offset)):
+        offset, drop, way = templates.offset[t], templates.drop[t], way_of(templates, t)
+        for b in range(len(roots)):
+            root, n = roots[b], lengths[b]
+            word_keys(t, templates, nodes.codes, root, n, work)
+            heads = heads_at_once(way, n, most_feats, len(keys))
+            for start in range(0, n + 1, heads):
+                count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
+                for k in range(count):
+                    row, index = wanted[b, cells[k]], offset + np.int64(keys[k] >> drop)
+                    if row >= 0 and index >= 0:
+                        for label in range(scores.shape[1]):
+                            scores[row, label] += weights[index, label]
+
+
+@kernel
+def _add_labels(
+    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Floats
+) -> None:
+    """weights[features of the arc, l] += amounts[wanted[b, cell], l]."""
+    width = int(np.sqrt(wanted.shape[1]) + 0.5)
+    most_feats, work = work_for(nodes.feat_start, roots, lengths)
+    cells, keys = work.cells, work.keys
+    counts = np.zeros(len(amounts), np.bool_)  # rows with something to add
+    for row in range(len(amounts)):
+        for label in range(amounts.shape[1]):
+            counts[row] |= abs(amounts[row, label]) > _NEGLIGIBLE
+    for t in range(len(templates.offset)):
+        offset, drop, way = templates.offset[t], templates.drop[t], way_of(templates, t)
+        for b in range(len(roots)):
+            root, n = roots[b], lengths[b]
+            word_keys(t, templates, nodes.codes, root, n, work)
+            heads = heads_at_once(way, n, most_feats, len(keys))
+            for start in range(0, n + 1, heads):
+                count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
+                for k in range(count):
+                    row, index = wanted[b, cells[k]], offset + np.int64(keys[k] >> drop)
+                    if row >= 0 and index >= 0 and counts[row]:
+                        for label in range(amounts.shape[1]):
+                            weights[index, label] += amounts[row, label]
+
+
+@kernel
+def _tree_keys(templates: Compiled, t: int, nodes: Nodes, roots: Ints, lengths: Ints, gold: Ints) -> Keys:
+    """The keys of template t on the arcs of every tree; gold (B, width) are heads."""
+    width = gold.shape[1]
+    _, work = work_for(nodes.feat_start, roots, lengths)
+    cells, keys = work.cells, work.keys
+    way = way_of(templates, t)
+    found = np.empty(1024, np.uint64)
+    size = 0
+    for b in range(len(roots)):
+        root, n = roots[b], lengths[b]
+        word_keys(t, templates, nodes.codes, root, n, work)
+        for h in range(n + 1):
+            count = fire(way, nodes, root, n, h, h + 1, width, work)
+            if size + count > len(found):
+                larger = np.empty(2 * (size + count), np.uint64)
+                larger[:size] = found[:size]
+                found = larger
+            for k in range(count):
+                if gold[b, cells[k] - h * width] == h:
+                    found[size] = keys[k]
+                    size += 1
+    return found[:size]

@@ -1,0 +1,161 @@
+"""Sentences as small integers: what the compiled templates read.
+
+A `Coder` numbers the values of every field it saw in training. A sentence of n words becomes n + 5 columns of
+`Nodes.codes`, one row a field: two columns of padding, the root, the words, two columns of padding; so that a
+template may look two words beyond any node without a test. Codes are 0 outside the sentence, 1 for the root, 2 for
+values never seen in training, 3 and up for the others.
+
+Morphological features are a set a word (`Nature=Fine|Number=Sing`, or `ev|neut` as CoNLL-X has it), kept ragged:
+those of column i are `feats[feat_start[i] : feat_start[i + 1]]`, unknown ones left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import TemplateError
+from headway.features.templates import FIELDS, LARGEST_OFFSET
+from headway.inference.batch import Ints
+from headway.treebank import Sentence
+
+OUTSIDE, ROOT, UNKNOWN = 0, 1, 2
+_FIRST = 3
+PADDING = LARGEST_OFFSET
+MOST_FEATS = 32  # pairs of features are enumerated: a hostile line must not ask for millions
+PREFIX, SUFFIX = 5, 3  # McDonald et al. 2005 use prefixes of five characters
+
+
+class Nodes(NamedTuple):
+    """Coded sentences: codes (fields, columns) and the ragged sets of features."""
+
+    codes: NDArray[np.int32]
+    feat_start: NDArray[np.int32]
+    feats: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Sentences in a row: `roots[i]` is the column of sentence i's root, `lengths[i]` its number of words."""
+
+    nodes: Nodes
+    roots: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+@dataclass(frozen=True)
+class Coder:
+    """The numbering of every field's values, `fields[name][value]`, and of single features, `feats[feature]`."""
+
+    fields: Mapping[str, Mapping[str, int]]
+    feats: Mapping[str, int]
+
+    @classmethod
+    def learn(cls, sentences: Iterable[Sentence], rare: int = 1) -> Coder:
+        """Number the values seen; a word seen fewer than `rare` times stays unknown, as it will be in new text.
+
+        >>> coder = Coder.learn([Sentence.from_words(["a", "b", "a"], upos=["X", "Y", "X"])])
+        >>> coder.fields["upos"]
+        {'X': 3, 'Y': 4}
+        """
+        counts: dict[str, Counter[str]] = {field: Counter() for field in FIELDS}
+        feats: Counter[str] = Counter()
+        for sentence in sentences:
+            for field, column in _COLUMNS.items():
+                counts[field].update(column(sentence))
+            feats.update(chain.from_iterable(map(single_features, sentence.feats)))
+        lexical = ("form", "lower", "lemma")
+        fields = {field: _number(count, rare if field in lexical else 1) for field, count in counts.items()}
+        return cls(fields, {feature: number for number, feature in enumerate(feats)})
+
+    @classmethod
+    def from_values(cls, fields: Mapping[str, Sequence[str]], feats: Sequence[str]) -> Coder:
+        """The coder that numbers these values in this order, as a saved model lists them."""
+        if set(fields) != set(FIELDS) or not all(isinstance(v, str) for v in chain(feats, *fields.values())):
+            raise TemplateError(f"a coder needs text values for the fields {', '.join(FIELDS)}")
+        numbered = {field: {v: i for i, v in enumerate(fields[field], start=_FIRST)} for field in FIELDS}
+        return cls(numbered, {feature: i for i, feature in enumerate(feats)})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields, in the order of the rows of `Nodes.codes`."""
+        return tuple(self.fields)
+
+    def code(self, sentences: Sequence[Sentence]) -> Coded:
+        """Sentences as integers, O(tokens)."""
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        widths = lengths + 1 + 2 * PADDING
+        ends = np.cumsum(widths)
+        roots = ends - widths + PADDING
+        total = int(ends[-1]) if len(sentences) else 0
+        words = np.arange(int(lengths.sum())) + np.repeat(
+            roots + 1 - np.concatenate(([0], np.cumsum(lengths[:-1])))[: len(lengths)], lengths
+        )
+        codes = np.zeros((len(self.fields), total), np.int32)
+        codes[:, roots] = ROOT
+        for row, (field, numbers) in zip(codes, self.fields.items(), strict=True):
+            values = chain.from_iterable(map(_COLUMNS[field], sentences))
+            get = numbers.get
+            row[words] = np.fromiter((get(value, UNKNOWN) for value in values), np.int32, len(words))
+        return Coded(Nodes(codes, *self._feats(sentences, words, total)), roots, lengths)
+
+    def _feats(
+        self, sentences: Sequence[Sentence], words: Ints, total: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        known: dict[str, list[int]] = {}  # few distinct strings fill the column
+        rows = []
+        for text in chain.from_iterable(sentence.feats for sentence in sentences):
+            row = known.get(text)
+            if row is None:
+                row = known[text] = [self.feats[f] for f in single_features(text) if f in self.feats]
+            rows.append(row)
+        counts = np.zeros(total + 1, np.int32)
+        counts[words + 1] = np.fromiter(map(len, rows), np.int32, len(rows))
+        return np.cumsum(counts, dtype=np.int32), np.fromiter(chain.from_iterable(rows), np.int32)
+
+
+def single_features(feats: str) -> list[str]:
+    """The features of a FEATS column.
+
+    >>> single_features("Case=Nom|Number=Sing"), single_features("_")
+    (['Case=Nom', 'Number=Sing'], [])
+    """
+    return [] if feats == "_" else feats.split("|")[:MOST_FEATS]
+
+
+def shape(form: str) -> str:
+    """Upper and lower case, digits and the rest, runs shortened.
+
+    >>> shape("McDonald's"), shape("1800-talet")
+    ('XxXx.x', '0.x')
+    """
+    kinds = ["X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdigit() else "." for c in form]
+    return "".join(kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before)
+
+
+def _number(counts: Counter[str], least: int) -> dict[str, int]:
+    kept = (value for value, count in counts.items() if count >= least)
+    return {value: number for number, value in enumerate(kept, start=_FIRST)}
+
+
+_COLUMNS: dict[str, Callable[[Sentence], Iterable[str]]] = {
+    "form": lambda s: s.forms,
+    "lower": lambda s: map(str.lower, s.forms),
+    "lemma": lambda s: s.lemmas,
+    "prefix": lambda s: (form[:PREFIX] for form in s.forms),
+    "suffix": lambda s: (form[-SUFFIX:] for form in s.forms),
+    "shape": lambda s: map(shape, s.forms),
+    "upos": lambda s: s.upos,
+    "xpos": lambda s: s.xpos,
+    "feats": lambda s: s.feats,
+    "morph": lambda s: map("/".join, zip(s.xpos, s.feats, strict=True)),
+}
