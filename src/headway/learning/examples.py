@@ -1,0 +1,132 @@
+"""What a learner sees of the world: arrays for sentences, and the structures it may choose.
+
+A learner knows no words and no features. It asks `Examples` for the scores of some sentences under a weight vector, and
+hands back amounts, shaped like the scores, by which the features of what was scored are to be added to a weight
+vector. `Structures` says what may be chosen, and does the inference. Two kinds exist: trees over arc scores
+(B, N+1, N+1), or labelled ones over (B, N+1, N+1, L) (koo2007 section 3.4); and labels of given arcs over (B, N+1, L).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from headway.inference.batch import Floats, Ints, as_batch
+from headway.inference.first_order import arc_marginals, argmax
+from headway.inference.labels import LabelledTreeDistribution
+
+# Padded scores of one chunk of sentences: 8 MB
+_CHUNK = 1_000_000
+
+
+class Examples(Protocol):
+    """Training sentences with what is right for them."""
+
+    @property
+    def lengths(self) -> Ints:
+        """Words of each sentence."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        ...
+
+    def score(self, weights: Floats, which: Ints) -> Floats:
+        """w·f of everything that can be chosen in these sentences, padded."""
+        ...
+
+    def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
+        """weights += sum of amounts x f."""
+        ...
+
+    def gold(self, which: Ints) -> Floats:
+        """1 on what is right, 0 elsewhere; shaped like the scores."""
+        ...
+
+
+class Structures(Protocol):
+    """What a learner may choose for a sentence."""
+
+    def best(self, scores: Floats, lengths: Ints) -> Floats:
+        """1 on the best choice, 0 elsewhere; shaped like the scores."""
+        ...
+
+    def marginals(self, scores: Floats, lengths: Ints) -> tuple[Floats, Floats]:
+        """log Z (B,), and probabilities shaped like the scores."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees of a class; labelled ones when the scores have a fourth axis."""
+
+    projective: bool = False
+    single_root: bool = True
+    threads: int = 1
+
+    def best(self, scores: Floats, lengths: Ints) -> Floats:
+        arcs = scores if scores.ndim == 3 else scores.max(axis=-1)
+        heads = argmax(
+            arcs, projective=self.projective, single_root=self.single_root, lengths=lengths, threads=self.threads
+        )
+        chosen = np.zeros_like(scores)
+        b, m = np.nonzero(heads >= 0)
+        h = heads[b, m]
+        if scores.ndim == 3:
+            chosen[b, h, m] = 1.0
+        else:
+            chosen[b, h, m, scores[b, h, m].argmax(axis=-1)] = 1.0
+        return chosen
+
+    def marginals(self, scores: Floats, lengths: Ints) -> tuple[Floats, Floats]:
+        if scores.ndim == 3:
+            return arc_marginals(as_batch(scores, lengths), self.projective, self.single_root, self.threads)
+        d = LabelledTreeDistribution(scores, self.projective, self.single_root, lengths, self.threads)
+        mu = d.marginals  # before log_partition: one pass gives both
+        return d.log_partition, mu
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One label a word, chosen independently."""
+
+    def best(self, scores: Floats, lengths: Ints) -> Floats:
+        chosen = np.zeros_like(scores)
+        b, m = np.nonzero(_words(scores, lengths))
+        chosen[b, m, scores[b, m].argmax(axis=-1)] = 1.0
+        return chosen
+
+    def marginals(self, scores: Floats, lengths: Ints) -> tuple[Floats, Floats]:
+        words = _words(scores, lengths)
+        top = scores.max(axis=-1, keepdims=True)
+        share = np.exp(scores - top)
+        total = share.sum(axis=-1, keepdims=True)
+        log_z = np.where(words, (top + np.log(total))[..., 0], 0.0).sum(axis=-1)
+        return log_z, np.where(words[..., None], share / total, 0.0)
+
+
+def _words(scores: Floats, lengths: Ints) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Which of the N+1 nodes are words of their sentence."""
+    nodes = np.arange(scores.shape[1])
+    return (nodes > 0) & (nodes <= lengths[:, None])
+
+
+def chunks_by_length(examples: Examples) -> Iterator[Ints]:
+    """Every sentence once, shortest first, in chunks whose padded scores stay small."""
+    lengths = examples.lengths
+    if not len(lengths):
+        return
+    order = np.argsort(lengths, kind="stable")
+    longest = order[-1:]
+    per_cell = examples.gold(longest).size / (int(lengths[longest[0]]) + 1) ** 2
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * per_cell * (int(lengths[order[stop]]) + 1) ** 2 <= _CHUNK:
+            stop += 1
+        yield order[start:stop]
+        start = stop

@@ -1,0 +1,64 @@
+"""The averaged structured perceptron, and its large-margin version.
+
+Collins 2002, as koo2007 uses it; fernandes2012 section 2.2 (figure 2.2) for the margin. For each sentence: decode,
+and where the tree is wrong add the features of the right arcs and subtract those of the wrong ones. With a margin C,
+every arc that is not in the right tree has C added to its score before decoding, so that a right tree must win by C
+an arc. The result is the average of the weights after each sentence.
+
+The average needs no second pass: with `total` the sum of every update times the number of sentences seen before
+it, the average after t sentences is `weights - total / t`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.inference.batch import Floats
+from headway.learning.examples import Examples, Structures, Trees
+from headway.learning.progress import Pass, Report, State
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """`margin` is C of the large-margin version; 0 is Collins' perceptron."""
+
+    structures: Structures = field(default_factory=Trees)
+    epochs: int = 10
+    margin: float = 0.0
+    seed: int = 0
+
+    def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
+        """Train, calling `report` after each epoch; a report that answers False ends the training."""
+        state = resume or {
+            "weights": np.zeros(examples.size),
+            "total": np.zeros(examples.size),
+            "epoch": np.zeros(1, np.int64),
+        }
+        weights, total = state["weights"], state["total"]
+        average = weights
+        for epoch in range(int(state["epoch"][0]), self.epochs):
+            order = np.random.default_rng((self.seed, epoch)).permutation(len(examples.lengths))
+            mistakes = 0.0
+            for seen, i in enumerate(order, start=epoch * len(order)):
+                mistakes += self._step(examples, weights, total, i, seen)
+            average = weights - total / max(1, (epoch + 1) * len(order))
+            state["epoch"][0] = epoch + 1
+            words = int(examples.lengths.sum())
+            if not report(Pass(epoch + 1, average, {"mistakes": mistakes / max(1, words)}, state)):
+                break
+        return average
+
+    def _step(self, examples: Examples, weights: Floats, total: Floats, i: int, seen: int) -> float:
+        """One sentence; returns how many arcs were wrong."""
+        which = np.array([i])
+        scores, gold = examples.score(weights, which), examples.gold(which)
+        if self.margin:
+            scores += self.margin * (1.0 - gold)
+        amounts = gold - self.structures.best(scores, examples.lengths[which])
+        if not amounts.any():
+            return 0.0
+        examples.add(weights, which, amounts)
+        examples.add(total, which, seen * amounts)
+        return float(amounts[amounts > 0].sum())
