@@ -1,0 +1,116 @@
+"""The arc-factored model: the score of a tree is the sum of the scores of its arcs (koo2007 section 2).
+
+    s(h, m) = w·f(h, m)                              an arc
+    s(h, m, l) = w·f(h, m) + v_l·g(h, m)             an arc with its label, where labels are chosen with the tree
+
+f are the templates of a table such as `standard`, g those of `joint`. The weights are one vector: w, and
+after it v as rows of L, one a label. `ArcExamples` shows training sentences to `headway.learning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.errors import TreebankError
+from headway.features.arc_features import ArcFeatures
+from headway.features.coding import Coded, Coder
+from headway.inference.batch import Floats, Ints
+from headway.treebank import Sentence
+
+
+@dataclass(frozen=True)
+class ArcScorer:
+    """Scores from weights; `joint` is None unless labels are chosen with the tree."""
+
+    arcs: ArcFeatures
+    joint: ArcFeatures | None = None
+    labels: tuple[str, ...] = ()
+    threads: int = 1
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return self.arcs.size + (self.joint.size * len(self.labels) if self.joint else 0)
+
+    def score(self, weights: Floats, coded: Coded, which: Ints) -> Floats:
+        """(B, N+1, N+1), or (B, N+1, N+1, L) with labels."""
+        width = _width(coded, which)
+        arcs = np.zeros((len(which), width, width))
+        self.arcs.score(weights[: self.arcs.size], coded, which, arcs, self.threads)
+        if self.joint is None:
+            return arcs
+        scores = np.repeat(arcs.reshape(-1, 1), len(self.labels), axis=1)
+        self.joint.score_labels(self._label_weights(weights), coded, which, _all_rows(arcs), scores)
+        return scores.reshape(*arcs.shape, -1)
+
+    def add(self, weights: Floats, coded: Coded, which: Ints, amounts: Floats) -> None:
+        """weights += amounts x features; amounts are shaped like the scores."""
+        arcs = amounts if self.joint is None else amounts.sum(axis=-1)
+        self.arcs.add(weights[: self.arcs.size], coded, which, arcs, self.threads)
+        if self.joint is not None:
+            rows = amounts.reshape(-1, len(self.labels))
+            self.joint.add_labels(self._label_weights(weights), coded, which, _all_rows(arcs), rows)
+
+    def _label_weights(self, weights: Floats) -> Floats:
+        return weights[self.arcs.size :].reshape(-1, len(self.labels))
+
+
+@dataclass(frozen=True)
+class ArcExamples:
+    """Coded sentences with their heads (B, N+1), padded with -1, and labels as numbers (B, N+1)."""
+
+    scorer: ArcScorer
+    coded: Coded
+    heads: Ints
+    labels: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        return self.coded.lengths
+
+    @property
+    def size(self) -> int:
+        return self.scorer.size
+
+    def score(self, weights: Floats, which: Ints) -> Floats:
+        return self.scorer.score(weights, self.coded, which)
+
+    def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
+        self.scorer.add(weights, self.coded, which, amounts)
+
+    def gold(self, which: Ints) -> Floats:
+        width = _width(self.coded, which)
+        heads = self.heads[which, :width]
+        b, m = np.nonzero(heads >= 0)
+        if self.scorer.joint is None:
+            gold = np.zeros((len(which), width, width))
+            gold[b, heads[b, m], m] = 1.0
+            return gold
+        gold = np.zeros((len(which), width, width, len(self.scorer.labels)))
+        gold[b, heads[b, m], m, self.labels[which][b, m]] = 1.0
+        return gold
+
+
+def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str]) -> tuple[Coded, Ints, Ints]:
+    """Coded sentences, their heads and the numbers of their labels (B, N+1), padded with -1."""
+    number = {label: i for i, label in enumerate(labels)}
+    width = max(map(len, sentences), default=0) + 1
+    heads, chosen = np.full((2, len(sentences), width), -1, np.int64)
+    for i, sentence in enumerate(sentences):
+        if sentence.heads is None or sentence.labels is None:
+            raise TreebankError(f"{sentence.place}: the sentence has no tree; annotate it or leave it out")
+        heads[i, : len(sentence) + 1] = sentence.heads
+        if labels:
+            chosen[i, 1 : len(sentence) + 1] = [number.get(str(label), 0) for label in sentence.labels[1:]]
+    return coder.code(sentences), heads, chosen
+
+
+def _width(coded: Coded, which: Ints) -> int:
+    return int(coded.lengths[which].max(initial=0)) + 1
+
+
+def _all_rows(arcs: Floats) -> Ints:
+    return np.arange(arcs.size, dtype=np.int64).reshape(arcs.shape)
