@@ -1,0 +1,1 @@
+"""The papers' tables, made again on real data: one module a paper, each with `run`."""

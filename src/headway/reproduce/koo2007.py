@@ -1,0 +1,253 @@
+"""koo2007's tables 1 to 3: perceptron, max-margin (EG) and log-linear training, projective and non-projective.
+
+The protocol is the paper's (section 6): the last tenth of the training sentences is held out; every learner is
+trained on the rest, for every C of a grid; C, the pass T and, for non-projective training, the decoding are chosen on
+the held-out sentences; the test set is parsed once, by that model, and scored without punctuation. Projective models
+are trained on projectivised trees. Any folder `LANGUAGE/train.conll[.gz]`, `LANGUAGE/test.conll[.gz]` takes part.
+
+Where we differ: a training that has not improved on the held-out sentences for `PATIENCE` passes is stopped, where
+the paper always runs 100; the log-linear models are trained by L-BFGS, not by conjugate gradient, towards the same
+optimum; templates are `mcdonald2005`.
+
+Every cell is written to `results/LANGUAGE-LEARNER-CLASS.json` as soon as it is there, and not computed again while its
+settings and data stay the same; the tables are made from these files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from headway import __version__
+from headway.errors import TreebankError
+from headway.evaluation import evaluate, sign_test
+from headway.training import LearnerName, checksum
+from headway.treebank import Sentence, Statistics, read_treebank, roots
+from headway.tuning import GRIDS, tune
+
+PATIENCE = 12
+PASSES: dict[LearnerName, int] = {"perceptron": 100, "eg": 100, "loglinear": 100}
+COLUMNS: tuple[tuple[LearnerName, str], ...] = (
+    ("perceptron", "Perceptron"),
+    ("eg", "Max-margin"),
+    ("loglinear", "Log-linear"),
+)
+LETTERS: dict[LearnerName, str] = {"perceptron": "P", "eg": "E", "loglinear": "L"}
+# The paper's table 2: test UAS, projective and non-projective
+PAPER: dict[str, dict[LearnerName, tuple[float, float]]] = {
+    "arabic": {"perceptron": (71.74, 71.84), "eg": (71.74, 72.99), "loglinear": (73.11, 73.67)},
+    "dutch": {"perceptron": (77.17, 78.83), "eg": (76.53, 79.69), "loglinear": (76.23, 79.55)},
+    "japanese": {"perceptron": (91.90, 91.78), "eg": (92.10, 92.18), "loglinear": (91.68, 91.49)},
+    "slovene": {"perceptron": (78.02, 78.66), "eg": (79.78, 80.10), "loglinear": (78.24, 79.66)},
+    "spanish": {"perceptron": (81.19, 80.02), "eg": (81.71, 81.93), "loglinear": (81.75, 81.57)},
+    "turkish": {"perceptron": (71.22, 71.70), "eg": (72.83, 72.02), "loglinear": (72.26, 72.62)},
+}
+# The paper's table 1: % crossing dependencies, tokens of train, validation and test
+PAPER_DATA: dict[str, tuple[float, int, int, int]] = {
+    "arabic": (0.34, 49064, 5315, 5373),
+    "dutch": (4.93, 178861, 16208, 5585),
+    "japanese": (0.70, 141966, 9495, 5711),
+    "slovene": (1.59, 22949, 5801, 6390),
+    "spanish": (0.06, 78310, 11024, 5694),
+    "turkish": (1.26, 51827, 5683, 7547),
+}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One language's training and test sentences."""
+
+    language: str
+    train: list[Sentence]
+    test: list[Sentence]
+
+    @property
+    def single_root(self) -> bool:
+        """Whether every training tree has one root: the class the models are trained in."""
+        return all(len(roots(s.heads)) == 1 for s in self.train if s.heads is not None and len(s))
+
+
+def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
+    """Train what is not there yet, and write `tables.md`; `quick` takes one C, three passes, 300 sentences."""
+    results = output / ("quick" if quick else "results")
+    results.mkdir(parents=True, exist_ok=True)
+    for language in languages or _languages(data):
+        corpus = _read(data, language, 300 if quick else None)
+        _write(results / f"{language}.json", _describe(corpus))
+        for learner, _ in COLUMNS:
+            for projective in (True, False):
+                _cell(corpus, learner, projective, results, quick, threads, say)
+    tables = tables_text(results)
+    (output / ("quick.md" if quick else "tables.md")).write_text(tables, encoding="utf-8")
+    say(tables)
+
+
+def _cell(
+    corpus: Corpus, learner: LearnerName, projective: bool, results: Path, quick: bool, threads: int, say: Say
+) -> None:
+    """One cell of table 2, unless it is there already."""
+    path = results / f"{corpus.language}-{learner}-{'p' if projective else 'np'}.json"
+    grid = GRIDS[learner][1:2] or GRIDS[learner] if quick else GRIDS[learner]
+    settings: dict[str, Any] = {
+        "learner": learner,
+        "projective": projective,
+        "single_root": corpus.single_root,
+        "labels": "none",
+        "templates": "mcdonald2005",
+        "epochs": 3 if quick else PASSES[learner],
+        "patience": PATIENCE,
+    }
+    signature = {
+        "headway": __version__,
+        "settings": settings,
+        "grid": list(grid),
+        "train": checksum(corpus.train),
+        "test": checksum(corpus.test),
+    }
+    if path.exists() and json.loads(path.read_text("utf-8")).get("signature") == signature:
+        return
+    tuning = tune(corpus.train, grid=grid, threads=threads, **settings)
+    parsed = [found.sentence for found in tuning.parser.parse(corpus.test, threads=threads)]
+    scores = evaluate(corpus.test, parsed)
+    _write(
+        path,
+        {
+            "signature": signature,
+            "uas": scores.uas_no_punct,
+            "validation": max(trial.uas for trial in tuning.trials),
+            "c": tuning.settings.c,
+            "passes": tuning.settings.epochs,
+            "decoding": "projective" if tuning.projective else "non-projective",
+            "trials": [asdict(trial) for trial in tuning.trials],
+            "right": scores.per_sentence_no_punct.heads.tolist(),
+            "history": tuning.parser.model.about["history"],
+        },
+    )
+    say(f"{path.stem}: {scores.uas_no_punct:.2f}")
+
+
+def tables_text(results: Path) -> str:
+    """Tables 1 to 3 and the sign test, from the files there are; the paper's figures in brackets."""
+    cells = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-*-*.json"))}
+    languages = sorted({name.rsplit("-", 2)[0] for name in cells})
+    about = {language: json.loads((results / f"{language}.json").read_text("utf-8")) for language in languages}
+    return (
+        "\n\n".join([_table1(about), _table2(languages, cells), _table3(languages, cells), _signs(languages, cells)])
+        + "\n"
+    )
+
+
+def _table1(about: dict[str, dict[str, Any]]) -> str:
+    lines = [
+        "## Table 1: the data",
+        "",
+        "| language | % crossing | train | validation | test |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for language, row in about.items():
+        ours = [f"{row['crossing']:.2f}", *(f"{row[part]:,}" for part in ("train", "validation", "test"))]
+        theirs = PAPER_DATA.get(language)
+        beside = [""] * 4 if theirs is None else [f" ({theirs[0]:.2f})", *(f" ({count:,})" for count in theirs[1:])]
+        lines.append("| " + " | ".join([language, *(a + b for a, b in zip(ours, beside, strict=True))]) + " |")
+    return "\n".join(lines)
+
+
+def _table2(languages: Sequence[str], cells: dict[str, Any]) -> str:
+    names = [f"{name}, {kind}" for _, name in COLUMNS for kind in ("p", "np")]
+    lines = [
+        "## Table 2: test UAS without punctuation (in brackets the paper's)",
+        "",
+        "| language | " + " | ".join(names) + " |",
+        "| --- |" + " --- |" * len(names),
+    ]
+    for language in languages:
+        row = []
+        for learner, _ in COLUMNS:
+            for k, kind in enumerate(("p", "np")):
+                cell = cells.get(f"{language}-{learner}-{kind}")
+                theirs = f" ({PAPER[language][learner][k]:.2f})" if language in PAPER else ""
+                row.append("" if cell is None else f"{cell['uas']:.2f}{theirs}")
+        lines.append("| " + " | ".join([language, *row]) + " |")
+    return "\n".join(lines)
+
+
+def _chosen(language: str, learner: LearnerName, cells: dict[str, Any]) -> dict[str, Any] | None:
+    """Of projective and non-projective training, the one better on the held-out sentences (table 3)."""
+    both = [cells.get(f"{language}-{learner}-{kind}") for kind in ("p", "np")]
+    there = [cell for cell in both if cell is not None]
+    return max(there, key=lambda cell: float(cell["validation"])) if len(there) == 2 else None
+
+
+def _table3(languages: Sequence[str], cells: dict[str, Any]) -> str:
+    lines = [
+        "## Table 3: projective or non-projective training chosen on held-out data",
+        "",
+        "| | " + " | ".join([*languages, "average"]) + " |",
+        "| --- |" + " --- |" * (len(languages) + 1),
+    ]
+    for learner, _ in COLUMNS:
+        chosen = [_chosen(language, learner, cells) for language in languages]
+        scores = [cell["uas"] for cell in chosen if cell is not None]
+        average = f"{sum(scores) / len(scores):.2f}" if len(scores) == len(languages) else ""
+        row = ["" if cell is None else f"{cell['uas']:.2f}" for cell in chosen]
+        lines.append("| " + " | ".join([LETTERS[learner], *row, average]) + " |")
+    return "\n".join(lines)
+
+
+def _signs(languages: Sequence[str], cells: dict[str, Any]) -> str:
+    """The paper's footnote 7: sentences parsed better and worse than by the perceptron, all languages together."""
+    lines = ["## Sign test against the perceptron, by sentence, over all languages", ""]
+    for learner, name in COLUMNS[1:]:
+        pairs = [(_chosen(language, learner, cells), _chosen(language, "perceptron", cells)) for language in languages]
+        complete = [(a["right"], b["right"]) for a, b in pairs if a is not None and b is not None]
+        if len(complete) < len(languages):
+            continue
+        test = sign_test([x for a, _ in complete for x in a], [x for _, b in complete for x in b])
+        lines.append(f"- {name}: better on {test.wins}, worse on {test.losses}, p = {test.p_value:.2g}")
+    return "\n".join(lines)
+
+
+def _describe(corpus: Corpus) -> dict[str, Any]:
+    kept = len(corpus.train) - int(len(corpus.train) * 0.1)
+    return {
+        "crossing": 100 * Statistics.of(corpus.train).crossing_arc_share,
+        "train": sum(map(len, corpus.train[:kept])),
+        "validation": sum(map(len, corpus.train[kept:])),
+        "test": sum(map(len, corpus.test)),
+        "test_sentences": len(corpus.test),
+        "single_root": corpus.single_root,
+    }
+
+
+def _languages(data: Path) -> list[str]:
+    found = sorted(folder.name for folder in data.iterdir() if _file(folder, "train") and _file(folder, "test"))
+    if not found:
+        raise TreebankError(
+            "no LANGUAGE/train.conll[.gz] with test.conll[.gz] below it; give the folder of the languages", str(data)
+        )
+    return found
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    return next((path for path in sorted(folder.glob(f"{name}.conll*")) if path.is_file()), None)
+
+
+def _read(data: Path, language: str, most: int | None) -> Corpus:
+    train, test = (_file(data / language, name) for name in ("train", "test"))
+    if train is None or test is None:
+        raise TreebankError("has no train.conll[.gz] and test.conll[.gz]", str(data / language))
+    return Corpus(
+        language, list(read_treebank(train, format="conllx"))[:most], list(read_treebank(test, format="conllx"))[:most]
+    )
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
