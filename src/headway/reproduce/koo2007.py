@@ -16,16 +16,24 @@ settings and data stay the same; the tables are made from these files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway import __version__
-from headway.errors import TreebankError
-from headway.evaluation import evaluate, sign_test
-from headway.training import LearnerName, checksum
-from headway.treebank import Sentence, Statistics, read_treebank, roots
+from headway.evaluation import sign_test
+from headway.reproduce.corpora import (
+    HELD_OUT,
+    Corpus,
+    Say,
+    is_done,
+    languages_of,
+    signature,
+    test_once,
+    write_json,
+)
+from headway.training import LearnerName
+from headway.treebank import Statistics
 from headway.tuning import GRIDS, tune
 
 PATIENCE = 12
@@ -55,30 +63,14 @@ PAPER_DATA: dict[str, tuple[float, int, int, int]] = {
     "turkish": (1.26, 51827, 5683, 7547),
 }
 
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """One language's training and test sentences."""
-
-    language: str
-    train: list[Sentence]
-    test: list[Sentence]
-
-    @property
-    def single_root(self) -> bool:
-        """Whether every training tree has one root: the class the models are trained in."""
-        return all(len(roots(s.heads)) == 1 for s in self.train if s.heads is not None and len(s))
-
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train what is not there yet, and write `tables.md`; `quick` takes one C, three passes, 300 sentences."""
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
-    for language in languages or _languages(data):
-        corpus = _read(data, language, 300 if quick else None)
-        _write(results / f"{language}.json", _describe(corpus))
+    for language in languages or languages_of(data):
+        corpus = Corpus.read(data, language, 300 if quick else None)
+        write_json(results / f"{language}.json", _describe(corpus))
         for learner, _ in COLUMNS:
             for projective in (True, False):
                 _cell(corpus, learner, projective, results, quick, threads, say)
@@ -102,22 +94,15 @@ def _cell(
         "epochs": 3 if quick else PASSES[learner],
         "patience": PATIENCE,
     }
-    signature = {
-        "headway": __version__,
-        "settings": settings,
-        "grid": list(grid),
-        "train": checksum(corpus.train),
-        "test": checksum(corpus.test),
-    }
-    if path.exists() and json.loads(path.read_text("utf-8")).get("signature") == signature:
+    signed = signature(corpus, settings, grid)
+    if is_done(path, signed):
         return
-    tuning = tune(corpus.train, grid=grid, threads=threads, **settings)
-    parsed = [found.sentence for found in tuning.parser.parse(corpus.test, threads=threads)]
-    scores = evaluate(corpus.test, parsed)
-    _write(
+    tuning = tune(corpus.train, grid=grid, held_out=HELD_OUT, threads=threads, **settings)
+    scores = test_once(tuning.parser, corpus, threads)
+    write_json(
         path,
         {
-            "signature": signature,
+            "signature": signed,
             "uas": scores.uas_no_punct,
             "validation": max(trial.uas for trial in tuning.trials),
             "c": tuning.settings.c,
@@ -213,7 +198,7 @@ def _signs(languages: Sequence[str], cells: dict[str, Any]) -> str:
 
 
 def _describe(corpus: Corpus) -> dict[str, Any]:
-    kept = len(corpus.train) - int(len(corpus.train) * 0.1)
+    kept = len(corpus.train) - int(len(corpus.train) * HELD_OUT)
     return {
         "crossing": 100 * Statistics.of(corpus.train).crossing_arc_share,
         "train": sum(map(len, corpus.train[:kept])),
@@ -222,32 +207,3 @@ def _describe(corpus: Corpus) -> dict[str, Any]:
         "test_sentences": len(corpus.test),
         "single_root": corpus.single_root,
     }
-
-
-def _languages(data: Path) -> list[str]:
-    found = sorted(folder.name for folder in data.iterdir() if _file(folder, "train") and _file(folder, "test"))
-    if not found:
-        raise TreebankError(
-            "no LANGUAGE/train.conll[.gz] with test.conll[.gz] below it; give the folder of the languages", str(data)
-        )
-    return found
-
-
-def _file(folder: Path, name: str) -> Path | None:
-    return next((path for path in sorted(folder.glob(f"{name}.conll*")) if path.is_file()), None)
-
-
-def _read(data: Path, language: str, most: int | None) -> Corpus:
-    train, test = (_file(data / language, name) for name in ("train", "test"))
-    if train is None or test is None:
-        raise TreebankError("has no train.conll[.gz] and test.conll[.gz]", str(data / language))
-    return Corpus(
-        language, list(read_treebank(train, format="conllx"))[:most], list(read_treebank(test, format="conllx"))[:most]
-    )
-
-
-def _write(path: Path, value: dict[str, Any]) -> None:
-    """Whole or not at all."""
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)

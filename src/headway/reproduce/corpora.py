@@ -1,0 +1,97 @@
+"""The CoNLL-X folders experiments read, and the one way they use them.
+
+Any folder `LANGUAGE/train.conll[.gz]`, `LANGUAGE/test.conll[.gz]` takes part. The last tenth of the training sentences
+is held out for choices; the test sentences are parsed once, by what was chosen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headway import __version__
+from headway.errors import TreebankError
+from headway.evaluation import Scores, evaluate
+from headway.pipeline import Parser
+from headway.training import Settings, checksum
+from headway.treebank import Sentence, read_treebank, roots
+from headway.tuning import GRIDS, Tuning, tune
+
+HELD_OUT = 0.1
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One language's training and test sentences."""
+
+    language: str
+    train: list[Sentence]
+    test: list[Sentence]
+
+    @classmethod
+    def read(cls, data: Path, language: str, most: int | None = None) -> Corpus:
+        """The first `most` sentences of each file, or all."""
+        train, test = (_file(data / language, name) for name in ("train", "test"))
+        if train is None or test is None:
+            raise TreebankError("has no train.conll[.gz] and test.conll[.gz]", str(data / language))
+        parts = (list(read_treebank(path, format="conllx"))[:most] for path in (train, test))
+        return cls(language, *parts)
+
+    @property
+    def single_root(self) -> bool:
+        """Whether every training tree has one root: the class the models are trained in."""
+        return all(len(roots(s.heads)) == 1 for s in self.train if s.heads is not None and len(s))
+
+
+def languages_of(data: Path) -> list[str]:
+    """The languages there are below a folder."""
+    found = sorted(folder.name for folder in data.iterdir() if _file(folder, "train") and _file(folder, "test"))
+    if not found:
+        cause = "no LANGUAGE/train.conll[.gz] with test.conll[.gz] below it; give the folder of the languages"
+        raise TreebankError(cause, str(data))
+    return found
+
+
+def signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -> dict[str, Any]:
+    """What a result depends on; it is computed again when any of this changes."""
+    return {
+        "headway": __version__,
+        "settings": settings,
+        "grid": list(grid),
+        "train": checksum(corpus.train),
+        "test": checksum(corpus.test),
+    }
+
+
+def is_done(path: Path, signed: dict[str, Any]) -> bool:
+    """Whether a result with this signature is there."""
+    return path.exists() and json.loads(path.read_text("utf-8")).get("signature") == signed
+
+
+def test_once(parser: Parser, corpus: Corpus, threads: int) -> Scores:
+    """Parse the test sentences."""
+    return evaluate(corpus.test, [found.sentence for found in parser.parse(corpus.test, threads=threads)])
+
+
+def tune_then_train(corpus: Corpus, settings: dict[str, Any], threads: int) -> tuple[Tuning, Parser]:
+    """Choose C and the pass on the held-out tenth, then train on everything with what was chosen."""
+    learner = Settings(**settings).learner
+    tuning = tune(corpus.train, grid=GRIDS[learner], held_out=HELD_OUT, threads=threads, **settings)
+    parser = Parser.train(corpus.train, threads=threads, **asdict(tuning.settings))
+    return tuning, Parser(replace(parser.model, projective=tuning.projective))
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    return next((path for path in sorted(folder.glob(f"{name}.conll*")) if path.is_file()), None)
