@@ -236,9 +236,9 @@ def report(results: dict[str, Any]) -> str:
         "# Whole parsers",
         "",
         f"headway {results['headway']}, {results['when']}, one thread, standard templates, large-margin perceptron.",
-        "Parsing chooses labels too; training times are without them.",
+        "Parsing chooses labels too; training is without.",
         "",
-        "| language | training, s | epochs | peak MB | parsing, tokens/s | peak MB | to UDPipe 1 | `headway parse`, s |",
+        "| language | training, s | epochs | peak MB | parsing, tokens/s | peak MB | to UDPipe | `headway parse`, s |",
         "| --- |" + " --- |" * 7,
     ]
     for language, row in results["languages"].items():

@@ -22,7 +22,10 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("module", ["headway", "headway.errors"])
+LIGHT = ["headway", "headway.errors", "headway.treebank", "headway.evaluation", "headway.archive", "headway.cli"]
+
+
+@pytest.mark.parametrize("module", LIGHT)
 def test_import_loads_nothing_heavy(module: str) -> None:
     loaded = run(f"import {module}, sys; print(*sys.modules)").stdout.split()
     assert module in loaded
@@ -47,12 +50,17 @@ def test_public_names_exist() -> None:
         "HeadwayError",
         "LabelledTreeDistribution",
         "NoTreeError",
+        "Parser",
+        "Sentence",
         "SiblingDistribution",
         "TreeDistribution",
+        "evaluate",
         "forbid",
         "from_modifier_head",
         "from_root_on_diagonal",
+        "read_treebank",
         "require",
+        "write_treebank",
     }
 
 

@@ -1,4 +1,4 @@
-"""Headway finds the head of every word: exact inference over spanning trees, for dependency parsing.
+"""Headway finds the head of every word: exact inference over spanning trees, and dependency parsers built on it.
 
 Names load when first used, so that `import headway` stays light.
 """
@@ -12,6 +12,7 @@ from headway import errors
 from headway.errors import HeadwayError, NoTreeError
 
 if TYPE_CHECKING:
+    from headway.evaluation import evaluate
     from headway.inference import (
         LabelledTreeDistribution,
         SiblingDistribution,
@@ -21,31 +22,54 @@ if TYPE_CHECKING:
         from_root_on_diagonal,
         require,
     )
+    from headway.pipeline import Parser
+    from headway.treebank import Sentence, read_treebank, write_treebank
 
 __version__ = "0.1.0"
+
+_WHERE = {
+    "LabelledTreeDistribution": "headway.inference",
+    "Parser": "headway.pipeline",
+    "Sentence": "headway.treebank",
+    "SiblingDistribution": "headway.inference",
+    "TreeDistribution": "headway.inference",
+    "evaluate": "headway.evaluation",
+    "forbid": "headway.inference",
+    "from_modifier_head": "headway.inference",
+    "from_root_on_diagonal": "headway.inference",
+    "read_treebank": "headway.treebank",
+    "require": "headway.inference",
+    "write_treebank": "headway.treebank",
+}
 
 __all__ = [
     "HeadwayError",
     "LabelledTreeDistribution",
     "NoTreeError",
+    "Parser",
+    "Sentence",
     "SiblingDistribution",
     "TreeDistribution",
     "__version__",
     "errors",
+    "evaluate",
     "forbid",
     "from_modifier_head",
     "from_root_on_diagonal",
     "inference",
+    "read_treebank",
     "require",
+    "write_treebank",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name's module on first use (PEP 562)."""
-    if name not in __all__:
+    if name == "inference":
+        return import_module("headway.inference")
+    if name not in _WHERE:
         raise AttributeError(f"module 'headway' has no attribute {name!r}")
-    inference = import_module("headway.inference")
-    return inference if name == "inference" else getattr(inference, name)
+    return getattr(import_module(_WHERE[name]), name)
 
 
 def __dir__() -> list[str]:

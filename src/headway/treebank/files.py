@@ -39,7 +39,7 @@ def read_treebank(
     [('Go',)]
     """
     _require_format(format)
-    return _sentences(source, format or _format_of(source) or "conllu", skip_bad)
+    return _sentences(source, format or format_of(source) or "conllu", skip_bad)
 
 
 def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, format: Format | None = None) -> None:
@@ -52,7 +52,7 @@ def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, forma
     '1\\tGo\\t_\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n\\n'
     """
     _require_format(format)
-    chosen = format or _format_of(target)
+    chosen = format or format_of(target)
     with open_target(target) as write:
         for sentence in sentences:
             try:
@@ -95,7 +95,7 @@ def _require_format(format: str | None) -> None:
         raise ValueError(f"format is {format!r}; expected 'conllu' or 'conllx'")
 
 
-def _format_of(place: PathOrStream) -> Format | None:
+def format_of(place: PathOrStream) -> Format | None:
     """What the name of a file says; None if it says nothing."""
     if not is_path(place):
         return None

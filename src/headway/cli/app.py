@@ -1,0 +1,64 @@
+"""The commands put together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from headway import __version__
+from headway.cli import evaluate, info, parse, reproduce, train, tune
+from headway.cli.failures import in_one_sentence
+
+
+class _Commands(TyperGroup):
+    """Runs a command; whatever fails is said in one sentence, for all commands here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with in_one_sentence():
+            return super().invoke(ctx)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: it comes sooner, and can be piped
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _examples(*lines: str) -> str:
+    """Examples under a help text; the control character keeps the lines as they are."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headway {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog=_examples(
+        "headway train train.conllu --dev dev.conllu -o model.headway",
+        "headway parse model.headway new.conllu -o parsed.conllu",
+        "headway evaluate gold.conllu parsed.conllu",
+    )
+)
+def headway(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Headway finds the head of every word: train a dependency parser, parse, evaluate."""
+
+
+app.command(epilog=_examples(*train.EXAMPLES))(train.train)
+app.command(epilog=_examples(*parse.EXAMPLES))(parse.parse)
+app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
+app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
+app.command(epilog=_examples(*info.EXAMPLES))(info.info)
+app.command(epilog=_examples(*reproduce.EXAMPLES))(reproduce.reproduce)

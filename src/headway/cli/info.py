@@ -1,0 +1,192 @@
+"""`headway info`: what a treebank is like, or what a model is made of.
+
+A model is a zip file and says so in its first bytes; anything else is read as a treebank.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli import options
+from headway.cli.failures import Skipped
+from headway.cli.signature import SummedFile, print_json, signature, signature_line
+from headway.cli.tables import printable, table
+
+if TYPE_CHECKING:
+    from headway.features.arc_features import ArcFeatures
+    from headway.models.arc_model import ArcModel
+    from headway.treebank import Statistics
+
+EXAMPLES = (
+    "headway info train.conllu.gz",
+    "headway info model.headway",
+    "headway info model.headway --templates > mine.txt",
+)
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second begins a zip file without members
+_SHARES = (
+    "mean_length",
+    "non_projective_arc_share",
+    "crossing_arc_share",
+    "non_projective_tree_share",
+    "multi_root_share",
+    "lemma_share",
+    "feats_share",
+)
+
+
+def info(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A treebank (- is standard input) or a model.")],
+    *,
+    templates: Annotated[
+        bool,
+        typer.Option("--templates", help="Print a model's templates only, as headway train --templates reads them."),
+    ] = False,
+    skip_bad: options.SkipBadOption = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Describe a treebank or a model."""
+    if _is_zip(file):
+        _describe_model(file, templates=templates, json=json)
+    elif templates:
+        raise typer.BadParameter(f"--templates: {file} is no model; only models have templates")
+    else:
+        _describe_treebank(file, skip_bad=skip_bad, json=json)
+
+
+def _is_zip(name: str) -> bool:
+    """Do the first bytes say zip? Only regular files are looked at: what comes through a pipe is read once."""
+    path = Path(name)
+    if name == "-" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) in _ZIP
+
+
+def _describe_treebank(name: str, *, skip_bad: bool, json: bool) -> None:
+    from headway.treebank import Statistics, read_treebank
+
+    skipped = Skipped()
+    with SummedFile(name) as file:
+        statistics = Statistics.of(read_treebank(file, skip_bad=skipped if skip_bad else None))
+    signed = signature(None, {"skip_bad": skip_bad}, [file])
+    if json:
+        numbers = {field.name: getattr(statistics, field.name) for field in dataclasses.fields(statistics)}
+        shares = {share: getattr(statistics, share) for share in _SHARES}
+        print_json({"signature": signed, "kind": "treebank", **numbers, **shares, "skipped": skipped.count})
+    else:
+        typer.echo(f"{_treebank_text(statistics)}\n\n{signature_line(signed)}")
+    skipped.report()
+
+
+def _treebank_text(found: Statistics) -> str:
+    def percent(share: float) -> str:
+        return f"{share:.2%}"
+
+    rows = [
+        ["sentences", str(found.sentences), ""],
+        ["words", str(found.tokens), ""],
+        ["words a sentence", f"{found.mean_length:.1f}", f"longest {found.longest}"],
+        ["trees", str(found.trees), ""],
+        ["  not projective", str(found.non_projective_trees), percent(found.non_projective_tree_share)],
+        ["  several words on the root", str(found.multi_root_trees), percent(found.multi_root_share)],
+        ["arcs of these trees", str(found.arcs), ""],
+        ["  not projective", str(found.non_projective_arcs), percent(found.non_projective_arc_share)],
+        ["  crossing", str(found.crossing_arcs), percent(found.crossing_arc_share)],
+        ["sentences without heads", str(found.sentences_without_heads), ""],
+        ["sentences with a cycle", str(found.sentences_with_cycle), ""],
+        ["words with a lemma", str(found.tokens_with_lemma), percent(found.lemma_share)],
+        ["words with morphology", str(found.tokens_with_feats), percent(found.feats_share)],
+    ]
+    parts = [table(rows)]
+    for title, counts in (("label", found.labels), ("tag", found.upos)):
+        counted = [[printable(name), str(count)] for name, count in counts.most_common()]
+        parts.append(table([[f"{len(counts)} {title}s", "words"], *counted]))
+    return "\n\n".join(parts)
+
+
+def _describe_model(name: str, *, templates: bool, json: bool) -> None:
+    from headway.pipeline import Parser
+
+    model = Parser.load(name).model
+    if templates:
+        typer.echo(_template_table(name, model))
+        return
+    with SummedFile(name) as file:
+        while file.read1(1 << 20):
+            pass
+    signed = signature(None, {}, [file])
+    if json:
+        print_json({"signature": signed, "kind": "model", **_model_json(model)})
+    else:
+        typer.echo(f"{_model_text(model)}\n\n{signature_line(signed)}")
+
+
+def _template_table(name: str, model: ArcModel) -> str:
+    """The templates of the tree, one way to fire a line, ready to be edited and read back."""
+    head = f"# Templates of {printable(name)}: atoms | - (alone), dir (with direction), dist (with distance)"
+    return "\n".join([head, *(str(block.template) for block in model.scorer.arcs.blocks)])
+
+
+def _tables_of(model: ArcModel) -> dict[str, ArcFeatures]:
+    """The features of the tree, of labels chosen with it, and of labels chosen after it, where there are such."""
+    labeller = model.labeller.features if model.labeller else None
+    given = {"arcs": model.scorer.arcs, "joint": model.scorer.joint, "labeller": labeller}
+    return {name: features for name, features in given.items() if features is not None}
+
+
+def _model_json(model: ArcModel) -> dict[str, Any]:
+    return {
+        "about": dict(model.about),
+        "projective": model.projective,
+        "single_root": model.single_root,
+        "labels": list(model.label_names),
+        "values": {field: len(values) for field, values in model.coder.fields.items()},
+        "weights": model.weights.size + model.label_weights.size,
+        "templates": {
+            name: [
+                {"template": str(b.template), "weights": 1 << b.bits, "keys": b.keys, "collisions": b.collisions}
+                for b in features.blocks
+            ]
+            for name, features in _tables_of(model).items()
+        },
+    }
+
+
+def _model_text(model: ArcModel) -> str:
+    kind = "projective" if model.projective else "non-projective"
+    roots = "one word" if model.single_root else "any number of words"
+    rows = [["trees", f"{kind}, {roots} on the root"], ["weights", str(model.weights.size + model.label_weights.size)]]
+    parts = [_aligned(rows + _about(model.about))]
+    names = ", ".join(map(printable, model.label_names)) or "none: trained without"
+    parts.append(f"{len(model.label_names)} labels: {names}")
+    parts += [_blocks_text(name, features) for name, features in _tables_of(model).items()]
+    return "\n\n".join(parts)
+
+
+def _about(about: Mapping[str, Any]) -> list[list[str]]:
+    """What the model says of itself, one level deep; its history is left to JSON."""
+    rows = []
+    for key, value in about.items():
+        if isinstance(value, Mapping):
+            rows += [[printable(f"{key}.{name}"), printable(str(inner))] for name, inner in value.items()]
+        elif key != "history":
+            rows.append([printable(str(key)), printable(str(value))])
+    return rows
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
+
+
+def _blocks_text(name: str, features: ArcFeatures) -> str:
+    rows = [[f"{name}: {len(features.blocks)} templates", "weights", "keys", "collisions"]]
+    rows += [[str(b.template), str(1 << b.bits), str(b.keys), str(b.collisions)] for b in features.blocks]
+    totals = (features.size, sum(b.keys for b in features.blocks), sum(b.collisions for b in features.blocks))
+    return table([*rows, ["all", *map(str, totals)]])

@@ -1,0 +1,92 @@
+"""Progress on a terminal, drawn by rich on standard error; nothing at all in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import rich.progress
+
+    from headway.pipeline import Parsed
+    from headway.training import Progress, Show
+
+_SENTENCES_BETWEEN_UPDATES = 256
+
+
+@contextmanager
+def training_progress() -> Iterator[Show | None]:
+    """What to call after each pass: a bar a stage, with the loss and the development score; None in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+    figures = TextColumn("{task.fields[figures]}")
+    with _bars(BarColumn(bar_width=24), MofNCompleteColumn(), figures, TimeElapsedColumn()) as bars:
+        yield _Passes(bars)
+
+
+def counted(parsed: Iterable[Parsed]) -> Iterator[Parsed]:
+    """The same sentences, counted on a terminal as they pass."""
+    if not sys.stderr.isatty():
+        yield from parsed
+        return
+    from rich.progress import TextColumn, TimeElapsedColumn
+
+    with _bars(TextColumn("{task.completed:,} words, {task.fields[rate]:,.0f} a second"), TimeElapsedColumn()) as bars:
+        task = bars.add_task("parsing", total=None, rate=0.0)
+        words = 0
+        for number, found in enumerate(parsed, start=1):
+            yield found
+            words += len(found.sentence)
+            if number % _SENTENCES_BETWEEN_UPDATES == 0:
+                bars.update(task, completed=words, rate=_rate(bars, task, words))
+        bars.update(task, completed=words, rate=_rate(bars, task, words))
+
+
+class _Passes:
+    """One bar for each stage of a training; a stage that begins again starts its bar again."""
+
+    def __init__(self, bars: rich.progress.Progress) -> None:
+        self._bars = bars
+        self._tasks: dict[str, rich.progress.TaskID] = {}
+        self._waiting: rich.progress.TaskID | None = bars.add_task("reading", total=None, figures="")
+
+    def __call__(self, progress: Progress) -> None:
+        if self._waiting is not None:
+            self._bars.remove_task(self._waiting)
+            self._waiting = None
+        if progress.stage not in self._tasks:
+            self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.passes, figures="")
+        task = self._tasks[progress.stage]
+        if progress.number == 1:
+            self._bars.reset(task)
+        self._bars.update(task, completed=progress.number, total=progress.passes, figures=figures_text(progress))
+
+
+def figures_text(progress: Progress) -> str:
+    """The figures of a pass, and the development score where there is one.
+
+    >>> from headway.training import Progress
+    >>> figures_text(Progress("tree", 3, 10, {"mistakes": 0.03127}, 89.736, 1.5))
+    'mistakes 0.0313  dev UAS 89.74'
+    """
+    figures = [f"{name} {value:.3g}" for name, value in progress.figures.items()]
+    if progress.dev is not None:
+        figures.append(f"dev UAS {progress.dev:.2f}")
+    return "  ".join(figures)
+
+
+def _bars(*columns: rich.progress.ProgressColumn) -> rich.progress.Progress:
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    console = Console(stderr=True)
+    return Progress(TextColumn("{task.description}"), *columns, console=console, redirect_stdout=False)
+
+
+def _rate(bars: rich.progress.Progress, task: rich.progress.TaskID, words: int) -> float:
+    return words / max(bars.tasks[task].elapsed or 0.0, 1e-3)

@@ -1,0 +1,56 @@
+"""`headway reproduce`: a paper's tables, from data on this machine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headway.cli import options
+
+EXAMPLES = (
+    "headway reproduce koo2007 --data data/conllx",
+    "headway reproduce koo2007 --data data/conllx --language dutch --language danish --threads 4",
+    "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
+)
+
+
+class Paper(StrEnum):
+    """Papers whose tables can be made; each is a module of `headway.reproduce`."""
+
+    KOO2007 = "koo2007"
+    FERNANDES2012 = "fernandes2012"
+
+
+def reproduce(
+    paper: Annotated[Paper, typer.Argument(metavar="PAPER", help="koo2007 or fernandes2012.")],
+    *,
+    data: Annotated[
+        Path, typer.Option(metavar="DIR", exists=True, file_okay=False, help="A folder with one folder a language.")
+    ],
+    language: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LANGUAGE", help="One of them; may be repeated.", show_default="all that are there"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="OUTDIR", help="Where to write.", show_default="experiments/PAPER"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Little data and few passes: does everything run?")] = False,
+    threads: options.ThreadsOption = 1,
+) -> None:
+    """Make a paper's tables again, on data of yours.
+
+    What is finished is kept: the same command goes on after an interruption.
+    """
+    import_module(f"headway.reproduce.{paper.value}").run(
+        data,
+        output or Path("experiments") / paper.value,
+        languages=language or None,
+        quick=quick,
+        threads=threads,
+        say=typer.echo,
+    )

@@ -1,0 +1,103 @@
+"""The signature under every number: version, seed, options, and the checksum of each file it comes from.
+
+A file is summed while it is read, since what comes through a pipe cannot be read a second time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+import typer
+
+from headway import __version__
+from headway.errors import TreebankError
+
+_DIGITS = 16
+
+
+class SummedFile(io.BufferedReader):
+    """A file opened for one reading; afterwards `checksum` is the SHA-256 of its bytes, compressed as they are.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     with SummedFile(file.name) as summed:
+    ...         _ = summed.read1()
+    >>> summed.checksum
+    'e3b0c44298fc1c14'
+    """
+
+    def __init__(self, name: str) -> None:
+        self._standard = name == "-"
+        super().__init__(cast(io.RawIOBase, sys.stdin.buffer if self._standard else _opened(name)))
+        self._name = "standard input" if self._standard else name
+        self._digest = hashlib.sha256()
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return self._name
+
+    @property
+    def checksum(self) -> str:
+        """The first digits of the sum over what was read so far."""
+        return self._digest.hexdigest()[:_DIGITS]
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """The next bytes, which go into the sum."""
+        piece = super().read1(size)
+        self._digest.update(piece)
+        return piece
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._standard:
+            self.detach()  # standard input stays open
+        else:
+            self.close()
+
+
+def summed_or_none(name: str | None) -> AbstractContextManager[SummedFile | None]:
+    """The file, where there is one."""
+    return nullcontext() if name is None else SummedFile(name)
+
+
+def signature(seed: int | None, options: Mapping[str, Any], files: Iterable[SummedFile | None]) -> dict[str, Any]:
+    """What goes under `signature` in JSON.
+
+    >>> signature(7, {"quick": True}, [])["seed"]
+    7
+    """
+    data = {file.name: file.checksum for file in files if file is not None}
+    return {"headway": __version__, "seed": seed, "options": dict(options), "data": data}
+
+
+def signature_line(given: Mapping[str, Any]) -> str:
+    """The signature as the last line of a report.
+
+    >>> signature_line({"headway": "0.1.0", "seed": 0, "options": {}, "data": {"a.conllu": "e3b0c44298fc1c14"}})
+    'headway 0.1.0, seed 0, a.conllu sha256 e3b0c44298fc1c14'
+    """
+    seed = [] if given["seed"] is None else [f"seed {given['seed']}"]
+    data = [f"{name} sha256 {checksum}" for name, checksum in given["data"].items()]
+    return ", ".join([f"headway {given['headway']}", *seed, *data])
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON object on standard output, in ASCII, whatever the terminal can show."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def _opened(name: str) -> BinaryIO:
+    try:
+        return Path(name).open("rb", buffering=0)
+    except OSError as error:
+        raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", name) from None

@@ -1,0 +1,33 @@
+"""Plain text tables: the first column to the left, figures to the right, no colours, no frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, aligned.
+
+    >>> print(table([["label", "UAS"], ["nsubj", "91.20"], ["obj", "8.00"]]))
+    label    UAS
+    nsubj  91.20
+    obj     8.00
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def printable(text: str) -> str:
+    """Text from a file, safe for a terminal: control characters are escaped.
+
+    >>> printable("nsubj"), printable("a\\x1b[2J")
+    ('nsubj', 'a\\\\x1b[2J')
+    """
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = row
+    width, *others = widths
+    cells = [first.ljust(width), *(cell.rjust(size) for cell, size in zip(rest, others, strict=True))]
+    return "  ".join(cells).rstrip()

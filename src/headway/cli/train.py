@@ -1,0 +1,97 @@
+"""`headway train`: from a treebank to a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headway.cli import options
+from headway.cli.failures import interrupted, note, require_one_standard_input
+from headway.cli.progress import training_progress
+from headway.cli.tables import printable
+
+EXAMPLES = (
+    "headway train train.conllu --dev dev.conllu -o model.headway",
+    "headway train train.conll.gz --learner loglinear --projective --unlabelled -o model.headway",
+    "headway train train.conllu --templates mine.txt --epochs 20 --threads 4 -o model.headway",
+)
+
+
+def train(
+    train: options.TrainArgument,
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")],
+    dev: options.DevOption = None,
+    model: options.ModelOption = options.Model.ARC,
+    learner: options.LearnerOption = options.Learner.MARGIN,
+    projective: options.ProjectiveOption = False,
+    multi_root: options.MultiRootOption = False,
+    unlabelled: options.UnlabelledOption = False,
+    labels: options.LabelsOption = None,
+    templates: options.TemplatesOption = "standard",
+    epochs: options.EpochsOption = None,
+    c: Annotated[
+        float | None, typer.Option(metavar="X", help="The margin, or the data's weight.", show_default="by learner")
+    ] = None,
+    optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
+    patience: options.PatienceOption = 10,
+    seed: options.SeedOption = 0,
+    threads: options.ThreadsOption = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to go on after Ctrl-C.", show_default="MODEL.checkpoint"),
+    ] = None,
+) -> None:
+    """Train a parser on a treebank.
+
+    Ctrl-C is safe: the same command goes on from the checkpoint.
+    """
+    settings = options.settings(
+        model=model,
+        learner=learner,
+        projective=projective,
+        multi_root=multi_root,
+        unlabelled=unlabelled,
+        labels=labels,
+        templates=templates,
+        epochs=epochs,
+        optimiser=optimiser,
+        patience=patience,
+        seed=seed,
+    )
+    require_one_standard_input(train, dev)
+    options.require_place_for(output)
+    state = checkpoint or output.with_name(f"{output.name}.checkpoint")
+    from headway.pipeline import Parser
+
+    if state.exists():
+        note(f"going on from {state}")
+    try:
+        with training_progress() as show:
+            parser = Parser.train(train, dev, threads=threads, checkpoint=state, show=show, c=c, **settings)
+    except KeyboardInterrupt:
+        raise interrupted(_remedy(state)) from None
+    parser.save(output)
+    state.unlink(missing_ok=True)
+    typer.echo(summary(output, parser.model.about))
+
+
+def summary(output: Path, about: Mapping[str, Any]) -> str:
+    """What was trained, in two lines: the model, and the signature of its figures."""
+    settings, data, best = about["settings"], about["train"], about["best_pass"]
+    passes = f"pass {best} of {settings['epochs']}"
+    dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
+    score = "" if dev is None else f", dev UAS {dev:.2f} without punctuation"
+    return (
+        f"{printable(str(output))}: {settings['learner']}, C {settings['c']:g}, {passes}{score}\n"
+        f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
+    )
+
+
+def _remedy(checkpoint: Path) -> str:
+    if checkpoint.exists():
+        return f"; the checkpoint is {checkpoint}, the same command goes on from there"
+    return "; there was no checkpoint yet, the same command starts again"

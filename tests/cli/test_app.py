@@ -1,0 +1,157 @@
+"""The command as a whole: help, versions, exit status, what is imported, what failures look like."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+import headway
+from headway.cli import evaluate, info, options, parse, reproduce, train, tune
+from headway.errors import HeadwayError
+from tests.cli.conftest import Invoke, Spawn, one_error
+
+COMMANDS = {"train": train, "parse": parse, "evaluate": evaluate, "tune": tune, "info": info, "reproduce": reproduce}
+
+
+def test_help_lists_every_command(invoke: Invoke) -> None:
+    text = invoke("--help").stdout
+    listed = re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE)
+    assert listed == list(COMMANDS)
+    assert "..." not in text.partition("Commands:")[2]  # no description is cut
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_examples_that_use_its_options(invoke: Invoke, name: str) -> None:
+    text = invoke(name, "--help").stdout
+    module: ModuleType = COMMANDS[name]
+    assert module.EXAMPLES
+    for example in module.EXAMPLES:
+        assert f"    {example}\n" in text
+        words = shlex.split(example)
+        start = words.index("headway")
+        assert words[start + 1] == name
+        stop = words.index("|", start) if "|" in words[start:] else len(words)
+        given = [word for word in words[start:stop] if re.fullmatch("-o|--.*", word)]
+        assert all(re.search(rf"^  (-o, )?.*{word}\b", text, re.MULTILINE) for word in given)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom headway.cli.app import app\n"
+        f"for words in {[['--help'], *([name, '--help'] for name in COMMANDS)]}:\n"
+        "    try:\n        app(words)\n    except SystemExit as end:\n        assert not end.code\n"
+        "print('LOADED', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.partition("LOADED")[2].split())
+    assert "headway.cli.tune" in loaded
+    assert not loaded & {"numba", "llvmlite", "scipy", "numpy", "rich.progress", "headway.pipeline", "headway.training"}
+
+
+def test_version(invoke: Invoke, spawn: Spawn) -> None:
+    assert invoke("--version").stdout == f"headway {headway.__version__}\n"
+    assert spawn("--version").communicate() == (f"headway {headway.__version__}\n".encode(), b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nonsense"],
+        ["train", "a.conllu"],
+        ["train", "a.conllu", "-o", "m", "--learner", "magic"],
+        ["train", "a.conllu", "-o", "m", "--epochs", "0"],
+        ["train", "a.conllu", "-o", "m", "--threads", "0"],
+        ["train", "a.conllu", "-o", "m", "--unlabelled", "--labels", "joint"],
+        ["train", "-", "--dev", "-", "-o", "m"],
+        ["train", "a.conllu", "-o", "-"],
+        ["train", "a.conllu", "-o", "no/such/folder/m"],
+        ["tune", "a.conllu", "-o", "no/such/folder/m"],
+        ["evaluate", "-", "-"],
+        ["evaluate", "a.conllu", "-", "-"],
+        ["parse", "m"],
+        ["parse", "m", "a.conllu", "--format", "xml"],
+        ["reproduce", "koo1999", "--data", "."],
+        ["reproduce", "koo2007", "--data", "no/such/folder"],
+    ],
+)
+def test_wrong_usage_is_status_2(invoke: Invoke, words: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*words, status=2)
+    assert "Usage: headway" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "sentence"),
+    [
+        (HeadwayError("a cause; a remedy"), "a cause; a remedy"),
+        (MemoryError(), "the memory is used up; take smaller data or fewer threads, or a larger machine"),
+        (PermissionError(13, "Permission denied", "/a/b"), "/a/b: Permission denied"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("something odd"), "something odd"),
+    ],
+)
+def test_a_failure_is_one_sentence(invoke: Invoke, monkeypatch: Any, failure: Exception, sentence: str) -> None:
+    _fail_with(monkeypatch, failure)
+    assert one_error(invoke("info", "-", status=1)) == sentence
+
+
+def test_ctrl_c_is_status_130(invoke: Invoke, monkeypatch: Any) -> None:
+    _fail_with(monkeypatch, KeyboardInterrupt())
+    result = invoke("info", "-", status=130)
+    assert (result.stdout, result.stderr.strip()) == ("", "headway: interrupted")
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: Any) -> None:
+    from typer.testing import CliRunner
+
+    from headway.cli.app import app
+
+    _fail_with(monkeypatch, ZeroDivisionError())
+    assert isinstance(CliRunner().invoke(app, ["info", "-"]).exception, ZeroDivisionError)
+
+
+def test_a_reader_that_goes_away_is_no_news(spawn: Spawn, test_file: Path) -> None:
+    process = spawn("info", test_file)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
+
+
+def test_a_terminal_of_few_characters_shows_what_it_can(spawn: Spawn, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    path = tmp_path / "a.conllu"
+    path.write_text("1\tGo\t_\t_\t_\t_\t0\t\u6839\t_\t_\n\n", encoding="utf-8")
+    out, err = spawn("info", path).communicate()
+    assert rb"\u6839" in out
+    assert err == b""
+
+
+def test_names_are_those_of_the_library() -> None:
+    from headway.learning.log_linear import Optimiser
+    from headway.training import LabelChoice, LearnerName, Settings
+    from headway.treebank import Format
+
+    assert [each.value for each in options.Learner] == list(get_args(LearnerName))
+    assert {each.value for each in options.Optimiser} == set(get_args(Optimiser))
+    assert {each.value for each in options.Format} == set(get_args(Format))
+    assert {each.value for each in options.Labels} | {"none"} == set(get_args(LabelChoice))
+    assert [each.value for each in options.Model] == list(get_args(get_type_hints(Settings)["model"]))
+
+
+def _fail_with(monkeypatch: Any, failure: BaseException) -> None:
+    def fail(*args: Any, **keywords: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr("headway.treebank.read_treebank", fail)

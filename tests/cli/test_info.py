@@ -1,0 +1,167 @@
+"""`headway info`: statistics of treebanks, contents of models."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headway
+from headway.features.templates import parse_templates
+from headway.pipeline import Parser
+from headway.treebank import Statistics, read_treebank
+from tests.cli import toy
+from tests.cli.conftest import Invoke, one_error
+
+CROSSING = (
+    "1\ta\t_\tX\t_\t_\t3\tl\t_\t_\n2\tb\tb\tX\t_\tF=1\t0\troot\t_\t_\n3\tc\t_\tY\t_\t_\t2\tl\t_\t_\n\n"  # 1-3 over 2
+    "1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\t_\t0\troot\t_\t_\n\n"  # two roots
+    "1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n\n"  # no heads
+    "1\ta\t_\tX\t_\t_\t2\tl\t_\t_\n2\tb\t_\tX\t_\t_\t1\tl\t_\t_\n\n"  # a cycle
+)
+
+
+def checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def test_treebank_counts(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(CROSSING, encoding="utf-8")
+    found = json.loads(invoke("info", path, "--json").stdout)
+    assert found.pop("signature") == {
+        "headway": headway.__version__,
+        "seed": None,
+        "options": {"skip_bad": False},
+        "data": {str(path): checksum(CROSSING.encode())},
+    }
+    assert found == {
+        "kind": "treebank",
+        "sentences": 4,
+        "tokens": 8,
+        "longest": 3,
+        "arcs": 5,
+        "non_projective_arcs": 1,
+        "crossing_arcs": 2,
+        "trees": 2,
+        "non_projective_trees": 1,
+        "multi_root_trees": 1,
+        "sentences_without_heads": 1,
+        "sentences_with_cycle": 1,
+        "tokens_with_lemma": 1,
+        "tokens_with_feats": 1,
+        "labels": {"l": 4, "root": 3},
+        "upos": {"X": 7, "Y": 1},
+        "mean_length": 2.0,
+        "non_projective_arc_share": 0.2,
+        "crossing_arc_share": 0.4,
+        "non_projective_tree_share": 0.5,
+        "multi_root_share": 0.5,
+        "lemma_share": 0.125,
+        "feats_share": 0.125,
+        "skipped": 0,
+    }
+    rows = [line.split() for line in invoke("info", path).stdout.splitlines()]
+    for row in (["crossing", "2", "40.00%"], ["several", "words", "on", "the", "root", "1", "50.00%"], ["root", "3"]):
+        assert row in rows
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a.conllu", "a.conll", "a.conllu.gz", "-"])
+def test_treebanks_from_anywhere(invoke: Invoke, tmp_path: Path, name: str, newline: str) -> None:
+    text = toy.treebank(9, seed=4, newline=newline, comments=False).encode()
+    data = gzip.compress(text) if name.endswith(".gz") else text
+    path: Any = name
+    if name != "-":
+        path = tmp_path / name
+        path.write_bytes(data)
+    found = json.loads(invoke("info", path, "--json", stdin=data).stdout)
+    assert list(found["signature"]["data"].values()) == [checksum(data)]
+    assert (found["sentences"], found["labels"]["punct"], found["arcs"]) == (9, 9, found["tokens"])
+
+
+def test_malformed_sentences_are_counted(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(toy.treebank(2, seed=1) + "1\tx\n\n2\tx\n\n", encoding="utf-8")
+    line = toy.treebank(2, seed=1).count("\n") + 1
+    sentence = one_error(invoke("info", path, status=1))
+    assert sentence.startswith(f"{path}, line {line}: the line has 2 columns")
+    result = invoke("info", path, "--json", "--skip-bad")
+    found = json.loads(result.stdout)
+    assert (found["sentences"], found["skipped"]) == (2, 2)
+    assert result.stderr == f"headway: 2 malformed sentences left out; the first: {sentence}\n"
+
+
+def test_an_empty_treebank(invoke: Invoke) -> None:
+    found = json.loads(invoke("info", "-", "--json", stdin=b"").stdout)
+    assert (found["sentences"], found["labels"], found["mean_length"]) == (0, {}, 0.0)
+    assert invoke("info", "-", stdin=b"").stdout.startswith("sentences")
+
+
+def test_files_that_cannot_be_read(invoke: Invoke, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        assert one_error(invoke("info", path, status=1)).startswith(f"{path}: the file cannot be opened")
+    noise = tmp_path / "noise"
+    noise.write_bytes(b"\xff\xfe" + np.random.default_rng(0).bytes(1000))
+    assert one_error(invoke("info", noise, status=1)).startswith(f"{noise}, line 1: ")
+
+
+def test_control_characters_stay_out_of_the_terminal(invoke: Invoke) -> None:
+    text = b"1\ta\t_\tT\x1b[31m\t_\t_\t0\tL\x1b]0;x\x07\t_\t_\n\n"
+    assert "\x1b" not in invoke("info", "-", stdin=text).stdout
+    found = json.loads(invoke("info", "-", "--json", stdin=text).stdout)
+    assert found["labels"] == {"L\x1b]0;x\x07": 1}
+
+
+def test_model_json(invoke: Invoke, model: Path, train_file: Path) -> None:
+    found = json.loads(invoke("info", model, "--json").stdout)
+    loaded = Parser.load(model).model
+    assert found["signature"]["data"] == {str(model): checksum(model.read_bytes())}
+    assert found["kind"] == "model"
+    assert found["about"]["settings"]["learner"] == "margin"
+    assert found["about"]["train"]["sentences"] == 40
+    assert found["labels"] == ["amod", "det", "nsubj", "obj", "punct", "root"]
+    assert sorted(found["labels"]) == sorted(Statistics.of(read_treebank(train_file)).labels)
+    arcs, labeller = found["templates"]["arcs"], found["templates"]["labeller"]
+    assert sum(block["weights"] for block in arcs) == loaded.weights.size
+    assert sum(block["weights"] for block in labeller) * 6 == loaded.label_weights.size
+    assert found["weights"] == loaded.weights.size + loaded.label_weights.size
+    assert "joint" not in found["templates"]
+    assert all(0 <= block["collisions"] < block["keys"] <= block["weights"] for block in arcs)
+
+
+def test_model_text(invoke: Invoke, model: Path) -> None:
+    text = invoke("info", model).stdout
+    loaded = Parser.load(model).model
+    rows = [line.split() for line in text.splitlines()]
+    assert ["settings.learner", "margin"] in rows
+    assert ["train.sha256", loaded.about["train"]["sha256"]] in rows
+    assert "6 labels: amod, det, nsubj, obj, punct, root\n" in text
+    for block in loaded.scorer.arcs.blocks:
+        figures = (1 << block.bits, block.keys, block.collisions)
+        assert [*str(block.template).split(), *map(str, figures)] in rows
+    assert text.endswith(f"headway {headway.__version__}, {model} sha256 {checksum(model.read_bytes())}\n")
+
+
+def test_templates_can_be_read_back(invoke: Invoke, model: Path, train_file: Path, tmp_path: Path) -> None:
+    """What is printed trains the same model again; a template taken out is gone."""
+    text = invoke("info", model, "--templates").stdout
+    loaded = Parser.load(model).model
+    templates = [block.template for block in loaded.scorer.arcs.blocks]
+    assert list(parse_templates(text)) == templates
+    table = tmp_path / "table.txt"
+    table.write_text(text, encoding="utf-8")
+    invoke("train", train_file, "--epochs", 3, "--templates", table, "-o", tmp_path / "again")
+    assert np.array_equal(Parser.load(tmp_path / "again").model.weights, loaded.weights)
+    table.write_text("\n".join(text.splitlines()[:-1]), encoding="utf-8")
+    invoke("train", train_file, "--epochs", 1, "--templates", table, "-o", tmp_path / "less")
+    assert [b.template for b in Parser.load(tmp_path / "less").model.scorer.arcs.blocks] == templates[:-1]
+
+
+def test_only_models_have_templates(invoke: Invoke, test_file: Path) -> None:
+    assert "only models have templates" in invoke("info", test_file, "--templates", status=2).stderr

@@ -1,0 +1,241 @@
+"""`headway train`: settings reach the model, Ctrl-C loses nothing, errors leave what was there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headway
+from headway.evaluation import evaluate
+from headway.pipeline import Parser
+from headway.training import Progress, Settings, Show
+from tests.cli import toy
+from tests.cli.conftest import Invoke, one_error
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = Parser.load(path).model.about["settings"]
+    return settings
+
+
+def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path) -> None:
+    model, parsed = tmp_path / "m.headway", tmp_path / "parsed.conllu"
+    done = invoke("train", train_file, "--dev", test_file, "--epochs", 3, "-o", model)
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"{model}: margin, C 200, pass ")
+    assert float(first.partition("dev UAS ")[2].split()[0]) > 90
+    assert second.startswith(f"headway {headway.__version__}, seed 0, 40 sentences sha256 ")
+    assert done.stderr == ""
+    invoke("parse", model, test_file, "-o", parsed)
+    scores = evaluate(test_file, parsed)
+    assert scores.uas > 90
+    assert scores.las > 90
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.headway", "parsed.conllu"]
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ("", {}),
+        ("--projective", {"projective": True}),
+        ("--multi-root --unlabelled", {"single_root": False, "labels": "none"}),
+        ("--learner perceptron --labels after --seed 5", {"learner": "perceptron", "c": 0.0, "seed": 5}),
+        ("--learner loglinear --labels joint --c 0.5", {"learner": "loglinear", "labels": "joint", "c": 0.5}),
+        ("--learner eg-loglinear --unlabelled", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
+        ("--learner loglinear --optimiser adam --unlabelled", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
+        ("--templates mcdonald2005 --patience 3 --c 7", {"templates": "mcdonald2005", "patience": 3, "c": 7.0}),
+    ],
+)
+def test_settings_reach_the_trainer(
+    invoke: Invoke, monkeypatch: Any, tmp_path: Path, words: str, changed: dict[str, Any]
+) -> None:
+    given: dict[str, Any] = {}
+
+    def train(cls: Any, /, train: str, dev: str | None, **keywords: Any) -> Parser:
+        given.update(keywords, train=train, dev=dev)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Parser, "train", classmethod(train))
+    invoke("train", "a.conllu", "-o", tmp_path / "m", "--epochs", 2, "--threads", 2, *words.split(), status=130)
+    others = ("train", "dev", "threads", "checkpoint", "show")
+    assert [given.pop(name) for name in others] == ["a.conllu", None, 2, tmp_path / "m.checkpoint", None]
+    chosen = Settings(**given).complete()
+    assert all(type(value) in (str, int, float, bool) for value in vars(chosen).values())
+    expected = {**vars(Settings(epochs=2).complete()), **changed}
+    assert {name: value for name, value in vars(chosen).items() if name != "labels"} == {
+        name: value for name, value in expected.items() if name != "labels"
+    }
+    if "labels" in changed:
+        assert chosen.labels == changed["labels"]
+
+
+def test_settings_are_saved(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    invoke("train", train_file, "--projective", "--multi-root", "--unlabelled", "--epochs", 1, "--seed", 4, "-o", path)
+    model = Parser.load(path).model
+    assert (model.projective, model.single_root, model.label_names) == (True, False, ())
+    assert settings_of(path)["seed"] == 4
+
+
+def test_training_from_standard_input(invoke: Invoke, train_file: Path, model: Path, tmp_path: Path) -> None:
+    invoke("train", "-", "--epochs", 3, "-o", tmp_path / "m", stdin=train_file.read_bytes())
+    assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(model).model.weights)
+
+
+@contextmanager
+def _interrupting(passes: int) -> Iterator[Show]:
+    """A progress bar whose user presses Ctrl-C after so many passes."""
+
+    def show(progress: Progress) -> None:
+        if progress.number == passes + 1:
+            raise KeyboardInterrupt
+
+    yield show
+
+
+def test_ctrl_c_and_the_same_command_again(
+    invoke: Invoke, monkeypatch: Any, train_file: Path, test_file: Path, tmp_path: Path
+) -> None:
+    words = ["train", train_file, "--dev", test_file, "--epochs", 4, "--c", 5]
+    invoke(*words, "-o", tmp_path / "whole")
+
+    path = tmp_path / "interrupted"
+    path.write_bytes(b"an older model")
+    with monkeypatch.context() as patch:
+        patch.setattr("headway.training._CHECKPOINT_SECONDS", -1.0)
+        patch.setattr("headway.cli.train.training_progress", lambda: _interrupting(2))
+        result = invoke(*words, "-o", path, status=130)
+    checkpoint = tmp_path / "interrupted.checkpoint"
+    assert result.stdout == ""
+    assert result.stderr.strip() == (
+        f"headway: interrupted; the checkpoint is {checkpoint}, the same command goes on from there"
+    )
+    assert checkpoint.exists()
+    assert path.read_bytes() == b"an older model"
+
+    passes: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("headway.cli.train.training_progress", lambda: _watching(passes))
+        invoke(*words, "-o", path)
+    assert passes == [3, 4]
+    assert not checkpoint.exists()
+    resumed, whole = Parser.load(path).model, Parser.load(tmp_path / "whole").model
+    assert np.array_equal(resumed.weights, whole.weights)
+    assert np.array_equal(resumed.label_weights, whole.label_weights)
+
+
+@contextmanager
+def _watching(passes: list[int]) -> Iterator[Show]:
+    def show(progress: Progress) -> None:
+        if progress.stage == "tree":
+            passes.append(progress.number)
+
+    yield show
+
+
+def test_ctrl_c_before_the_first_checkpoint(invoke: Invoke, monkeypatch: Any, train_file: Path, tmp_path: Path) -> None:
+    monkeypatch.setattr("headway.cli.train.training_progress", lambda: _interrupting(0))
+    result = invoke("train", train_file, "-o", tmp_path / "m", status=130)
+    assert result.stderr.strip() == ("headway: interrupted; there was no checkpoint yet, the same command starts again")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_other_settings_is_refused(
+    invoke: Invoke, monkeypatch: Any, train_file: Path, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "state"
+    words = ["train", train_file, "--epochs", 3, "--checkpoint", checkpoint, "-o", tmp_path / "m"]
+    with monkeypatch.context() as patch:
+        patch.setattr("headway.training._CHECKPOINT_SECONDS", -1.0)
+        patch.setattr("headway.cli.train.training_progress", lambda: _interrupting(1))
+        assert str(checkpoint) in invoke(*words, status=130).stderr
+    before = checkpoint.read_bytes()
+    sentence = one_error(invoke(*words, "--seed", 8, status=1))
+    assert str(checkpoint) in sentence
+    assert "delete it" in sentence
+    assert checkpoint.read_bytes() == before
+
+
+def test_a_real_ctrl_c(train_file: Path, tmp_path: Path) -> None:
+    code = (
+        "import headway.training as t, sys; t._CHECKPOINT_SECONDS = 0; from headway.cli import main; "
+        f"sys.argv = ['headway', 'train', {str(train_file)!r}, '--epochs', '1000000', '-o', 'm']; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "HEADWAY_QUIET": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not (tmp_path / "m.checkpoint").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert (out, err.strip()) == (
+        "",
+        "headway: interrupted; the checkpoint is m.checkpoint, the same command goes on from there",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["m.checkpoint"]
+
+
+def test_data_no_model_can_be_trained_from(invoke: Invoke, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.conllu"
+    empty.write_bytes(b"")
+    assert str(empty) in one_error(invoke("train", empty, "-o", tmp_path / "m", status=1))
+    missing = tmp_path / "missing.conllu"
+    assert str(missing) in one_error(invoke("train", missing, "-o", tmp_path / "m", status=1))
+    roots = tmp_path / "roots.conllu"
+    roots.write_text("1\ta\t_\tX\t_\t_\t0\tr\t_\t_\n2\tb\t_\tX\t_\t_\t0\tr\t_\t_\n\n", encoding="utf-8")
+    sentence = one_error(invoke("train", roots, "-o", tmp_path / "m", status=1))
+    assert str(roots) in sentence
+    assert "--multi-root" in sentence
+    cycle = tmp_path / "cycle.conllu"
+    cycle.write_text("1\ta\t_\tX\t_\t_\t2\tr\t_\t_\n2\tb\t_\tX\t_\t_\t1\tr\t_\t_\n\n", encoding="utf-8")
+    assert f"{cycle}, line 1: the heads form a cycle" in one_error(
+        invoke("train", cycle, "-o", tmp_path / "m", status=1)
+    )
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_folder_that_cannot_be_written_to(invoke: Invoke, monkeypatch: Any, train_file: Path, tmp_path: Path) -> None:
+    """Said before training; asked through os.access, as the tests may run as root, who may write anywhere."""
+    monkeypatch.setattr(os, "access", lambda path, mode: (Path(path), mode) != (tmp_path, os.W_OK))
+    assert "cannot be written to" in invoke("train", train_file, "-o", tmp_path / "m", status=2).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_no_model_can_be_trained_with(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    words = ("train", train_file, "-o", tmp_path / "m")
+    assert "C is -1.0" in one_error(invoke(*words, "--c", -1, status=1))
+    assert "no-such-table" in one_error(invoke(*words, "--templates", "no-such-table", status=1))
+    table = tmp_path / "table.txt"
+    table.write_text("h.xpos | dir\nh.nonsense | dir\n", encoding="utf-8")
+    assert f"{table}, line 2" in one_error(invoke(*words, "--templates", table, status=1))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_line_ends_and_compression_change_nothing(invoke: Invoke, model: Path, tmp_path: Path, suffix: str) -> None:
+    import gzip
+
+    path = tmp_path / f"train.conllu{suffix}"
+    text = toy.treebank(40, seed=1, newline="\r\n").encode()
+    path.write_bytes(gzip.compress(text) if suffix else text)
+    invoke("train", path, "--epochs", 3, "-o", tmp_path / "m")
+    assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(model).model.weights)

@@ -1,0 +1,91 @@
+"""`headway tune`: what is chosen is printed as a command, and trained on all the data when asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headway.pipeline import Parser
+from headway.training import Settings
+from headway.treebank import read_treebank
+from headway.tuning import Trial, Tuning, tune
+from tests.cli.conftest import Invoke, one_error
+
+
+def test_json_is_what_tune_found(invoke: Invoke, train_file: Path) -> None:
+    words = ["--c", 1, "--c", 50, "--epochs", 2, "--held-out", 0.25, "--unlabelled", "--seed", 3]
+    found = json.loads(invoke("tune", train_file, *words, "--json").stdout)
+    expected = tune(train_file, grid=[1.0, 50.0], epochs=2, held_out=0.25, labels="none", seed=3)
+    assert found["settings"] == vars(expected.settings)
+    assert found["projective"] == expected.projective
+    for trial, right in zip(found["trials"], expected.trials, strict=True):
+        assert {**trial, "seconds": 0} == {**vars(right), "seconds": 0}
+    assert {trial["c"] for trial in found["trials"]} == {1.0, 50.0}
+    assert found["model"] is None
+    signature = found["signature"]
+    assert signature["seed"] == 3
+    assert signature["options"]["c"] == [1.0, 50.0]
+    assert signature["options"]["held_out"] == 0.25
+    assert signature["data"] == {str(train_file): hashlib.sha256(train_file.read_bytes()).hexdigest()[:16]}
+
+
+PERCEPTRON = Settings(
+    learner="perceptron", c=0.0, epochs=2, single_root=False, labels="none", templates="mcdonald2005", seed=6
+)
+MARGIN = Settings(c=1234567.5, epochs=3, projective=True, labels="after", optimiser="adam", patience=2)
+
+
+@pytest.fixture(params=[PERCEPTRON, MARGIN], ids=["perceptron", "margin"])
+def chosen(request: pytest.FixtureRequest, monkeypatch: Any, model: Path) -> Tuning:
+    """A choice, to be decoded projectively; the real search is replaced by it."""
+    settings: Settings = request.param
+    trials = (Trial(0.5, False, 2, 88.123, 1.26), Trial(0.5, True, 2, 89.5, 1.26))
+    tuning = Tuning(settings, True, trials, Parser.load(model))
+    monkeypatch.setattr("headway.tuning.tune", lambda *args, **keywords: tuning)
+    return tuning
+
+
+@pytest.mark.parametrize("with_dev", [False, True])
+def test_text_and_the_command_it_prints(
+    invoke: Invoke, chosen: Tuning, train_file: Path, test_file: Path, tmp_path: Path, with_dev: bool
+) -> None:
+    """The printed command trains the model that `-o` writes."""
+    tuned, path = tmp_path / "tuned", tmp_path / "by hand"
+    dev = ["--dev", test_file] if with_dev else []
+    text = invoke("tune", train_file, *dev, "-o", tuned).stdout
+    rows = [line.split() for line in text.splitlines()]
+    assert rows[1:3] == [["0.5", "non-projective", "2", "88.12", "1.3"], ["0.5", "projective", "2", "89.50", "1.3"]]
+    assert f"written: {tuned}\n" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("chosen: "))
+    command, _, decoding = line.removeprefix("chosen: ").partition("; ")
+    assert decoding == ("" if chosen.settings.projective else "parse with --projective")
+    program, *words = shlex.split(command)
+    assert (program, words[-1]) == ("headway", "MODEL")
+    invoke(*words[:-1], path)
+    by_tune, by_hand = Parser.load(tuned).model, Parser.load(path).model
+    assert np.array_equal(by_tune.weights, by_hand.weights)
+    assert by_hand.about["settings"] == vars(chosen.settings.complete())
+    assert (by_tune.projective, by_hand.projective) == (True, chosen.settings.projective)
+    assert by_tune.single_root == chosen.settings.single_root
+
+
+def test_the_final_model_sees_all_the_training_data(
+    invoke: Invoke, chosen: Tuning, train_file: Path, tmp_path: Path
+) -> None:
+    result = invoke("tune", "-", "-o", tmp_path / "m", "--json", stdin=train_file.read_bytes())
+    assert json.loads(result.stdout)["model"] == str(tmp_path / "m")
+    about = Parser.load(tmp_path / "m").model.about
+    assert about["train"]["sentences"] == len(list(read_treebank(train_file)))
+    assert about["history"][-1]["dev"] is None
+
+
+def test_errors(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    assert "hold out" in one_error(invoke("tune", train_file, "--held-out", 2, status=1))
+    missing = tmp_path / "missing.conllu"
+    assert one_error(invoke("tune", train_file, "--dev", missing, status=1)).startswith(str(missing))
