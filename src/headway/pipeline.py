@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -37,6 +36,7 @@ from headway.training import (
 from headway.treebank import Sentence
 
 _SENTENCES_AT_ONCE = 512
+_ARCS_AT_ONCE = 4_000_000
 
 Source = str | os.PathLike[str] | Iterable[Sentence]
 
@@ -114,21 +114,19 @@ class Parser:
         """Train on a treebank; `settings` are the fields of `headway.training.Settings`.
 
         With `dev`, the weights of the best pass are kept, training stops early, and probabilities are calibrated. With
-        `checkpoint`, an interrupted training goes on where that file says; it is deleted at the end.
+        `checkpoint`, an interrupted training goes on where that file says; delete it once the parser is saved.
         """
         chosen = Settings(**settings).complete()
         sentences = training_trees(train, chosen, _name(train, "the training data"))
         material = Material.of(sentences, chosen, threads)
-        held_out = None
+        gold = None
         if dev is not None:
             gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
-            held_out = Development(gold, material, chosen, threads)
+        held_out = None if gold is None else Development(gold, material, chosen, threads)
         file, data = None if checkpoint is None else Path(checkpoint), checksum(sentences)
-        monitor = train_arcs(material, chosen, held_out, show, file, signature(chosen, data), threads)
-        parser = finish(material, chosen, monitor, held_out, data, show)
-        if file is not None:
-            file.unlink(missing_ok=True)
-        return parser
+        signed = signature(chosen, data, checksum(gold or []))
+        monitor = train_arcs(material, chosen, held_out, show, file, signed, threads)
+        return finish(material, chosen, monitor, held_out, data, show)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Parser:
@@ -155,9 +153,8 @@ class Parser:
         return self._parse(text, mbr, threads)
 
     def _parse(self, sentences: Iterable[Sentence], mbr: bool, threads: int) -> Iterator[Parsed]:
-        stream = iter(sentences)
         trees = (self.model.projective, self.model.single_root)
-        while some := list(islice(stream, _SENTENCES_AT_ONCE)):
+        for some in _portions(sentences):
             for sentence, found in zip(some, self.model.predict(some, mbr=mbr, threads=threads), strict=True):
                 yield Parsed(sentence.with_tree(found.heads, found.labels), found.scores, *trees)
 
@@ -183,6 +180,20 @@ def finish(
     trees = (settings.projective, settings.single_root)
     model = ArcModel(material.coder, material.scorer, scale * monitor.best, labeller, label_weights, *trees, about)
     return Parser(model)
+
+
+def _portions(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """The sentences, some at once: as many as fill the kernels' batches, few enough to stay small in memory."""
+    portion: list[Sentence] = []
+    arcs = 0
+    for sentence in sentences:
+        portion.append(sentence)
+        arcs += (len(sentence) + 1) ** 2
+        if len(portion) == _SENTENCES_AT_ONCE or arcs > _ARCS_AT_ONCE:
+            yield portion
+            portion, arcs = [], 0
+    if portion:
+        yield portion
 
 
 def _name(source: Source, otherwise: str) -> str:

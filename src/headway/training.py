@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -72,6 +72,10 @@ class Settings:
             raise TrainingError(f"unknown model {self.model!r}; the models are: arc")
         if self.learner not in _EPOCHS:
             raise TrainingError(f"unknown learner {self.learner!r}; the learners are: {', '.join(_EPOCHS)}")
+        if self.labels not in (None, *get_args(LabelChoice)):
+            raise TrainingError(f"labels is {self.labels!r}; expected any of {', '.join(get_args(LabelChoice))}")
+        if self.optimiser not in get_args(Optimiser):
+            raise TrainingError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(get_args(Optimiser))}")
         joint = self.learner in ("loglinear", "eg", "eg-loglinear")
         done = replace(
             self,
@@ -136,7 +140,7 @@ def checksum(sentences: Sequence[Sentence]) -> str:
     """Names the data a model comes from: words and trees, whatever the file's compression or line ends."""
     digest = hashlib.sha256()
     for sentence in sentences:
-        digest.update(sentence.to_conllx().encode())
+        digest.update(sentence.to_conllx().replace("\r\n", "\n").encode())
     return digest.hexdigest()[:16]
 
 
@@ -260,8 +264,8 @@ class Monitor:
         """Write the checkpoint."""
         assert self.checkpoint is not None
         assert self.best is not None
-        data = {"signature": self.signature, "history": self.history}
         arrays = {**{f"state_{name}": array for name, array in state.items()}, "best": self.best}
+        data = {"signature": self.signature, "history": self.history, "arrays": sorted(arrays)}
         save_archive(Archive("checkpoint", data, arrays), self.checkpoint, compress=False)
 
     def resume(self) -> State | None:
@@ -273,6 +277,8 @@ class Monitor:
             raise ArchiveError(
                 f"{self.checkpoint}: a checkpoint of other data or settings; delete it, or train with what it came from"
             )
+        if "history" not in archive.data or archive.data.get("arrays") != sorted(archive.arrays):
+            raise ArchiveError(f"{self.checkpoint}: a damaged checkpoint; delete it and train again")
         self.history[:] = archive.data["history"]
         self.best = archive.arrays["best"]
         return {
@@ -293,9 +299,18 @@ def train_arcs(
     uas = None if dev is None else dev.uas
     monitor = Monitor("tree", settings.epochs or 1, settings.patience, uas, show, checkpoint, signature)
     state = monitor.resume()
+    if state is not None:
+        _check_sizes({**state, "best": monitor.best}, material.scorer.size, checkpoint)
     if not (monitor.history and not _goes_on(monitor)):
         settings.learn(threads).fit(material.examples, monitor, state)
     return monitor
+
+
+def _check_sizes(state: Mapping[str, Any], size: int, checkpoint: Path | None) -> None:
+    """Compiled code indexes these arrays without looking at their lengths."""
+    for name in ("best", "weights", "total", "first", "second"):
+        if name in state and state[name].shape != (size,):
+            raise ArchiveError(f"{checkpoint}: a damaged checkpoint ({name} has other weights); delete it")
 
 
 def _goes_on(monitor: Monitor) -> bool:
@@ -314,7 +329,8 @@ def train_labeller(material: Material, seed: int, show: Show | None) -> tuple[La
     return scorer, weights
 
 
-def signature(settings: Settings, data: str) -> str:
+def signature(settings: Settings, train: str, dev: str) -> str:
     """What a checkpoint must agree in before training goes on from it; more passes may be asked for."""
     options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
-    return f"{data} {sorted(options.items())}"
+    table = "\n".join(map(str, load_templates(settings.templates)))
+    return f"{train} {dev} {hashlib.sha256(table.encode()).hexdigest()[:16]} {sorted(options.items())}"

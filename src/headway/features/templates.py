@@ -32,6 +32,7 @@ Conjunction = Literal["-", "dir", "dist"]
 FIELDS = ("form", "lower", "lemma", "prefix", "suffix", "shape", "upos", "xpos", "feats", "morph")
 CONJUNCTIONS: tuple[Conjunction, ...] = ("-", "dir", "dist")
 LARGEST_OFFSET = 2
+MOST_ATOMS = 8  # templates are rows of one table: a long one makes all of them long
 
 _ATOM = re.compile(r"([hm])([+-]\d)?\.(\w+)|b\.(\w+)")
 
@@ -107,6 +108,8 @@ def _parse_line(line: str, place: str) -> list[Template]:
     atoms = tuple(_parse_atom(text, place) for text in left.split())
     if not atoms:
         raise TemplateError(f"{place}: a template needs at least one atom such as h.xpos")
+    if len(atoms) > MOST_ATOMS:
+        raise TemplateError(f"{place}: a template of {len(atoms)} atoms; {MOST_ATOMS} is the most")
     _check_each(atoms, place)
     return [Template(atoms, cast(Conjunction, way)) for way in ways]
 

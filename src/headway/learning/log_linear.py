@@ -16,6 +16,7 @@ Training resumes from the weights of the last step; L-BFGS and CG then gather th
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -66,38 +67,41 @@ class LogLinear:
     def _batch(self, examples: Examples, report: Report, state: State) -> Floats:
         from scipy.optimize import minimize
 
-        latest: dict[str, float] = {}
+        latest = {"norm": 0.0}
+        done = int(state["step"][0])
+        if done >= self.iterations:
+            return state["weights"]
 
         def objective(weights: Floats) -> tuple[float, Floats]:
             value, gradient = self.objective(examples, weights)
-            norm = float(np.linalg.norm(gradient))
-            latest.setdefault("start", norm)
-            latest["norm"] = norm
+            latest["norm"] = float(np.linalg.norm(gradient))
+            state.setdefault("start", np.array([latest["norm"]]))
             return value, gradient
 
         def step(intermediate_result: Any) -> None:
             state["weights"], state["step"] = np.array(intermediate_result.x), state["step"] + 1
-            figures = {"objective": float(intermediate_result.fun), "gradient": latest["norm"] / latest["start"]}
+            share = latest["norm"] / float(state["start"][0]) if latest["norm"] else 0.0
+            figures = {"objective": float(intermediate_result.fun), "gradient": share}
             go_on = report(Pass(int(state["step"][0]), state["weights"], figures, state))
             if not go_on or figures["gradient"] < self.tolerance:
                 raise StopIteration
 
-        left = self.iterations - int(state["step"][0])
-        if left <= 0:
-            return state["weights"]
         method, options = _SCIPY[self.optimiser]
-        minimize(
-            objective, state["weights"], jac=True, method=method, callback=step, options={**options, "maxiter": left}
-        )
+        options = {**options, "maxiter": self.iterations - done}
+        result = minimize(objective, state["weights"], jac=True, method=method, callback=step, options=options)
+        if int(state["step"][0]) == done:  # it started at the optimum, and made no step to report
+            with suppress(StopIteration):
+                step(result)
         return state["weights"]
 
     def _online(self, examples: Examples, report: Report, state: State) -> Floats:
         size, count = examples.size, len(examples.lengths)
         for name in ("total", "first", "second"):
             state.setdefault(name, np.zeros(size))
-        weights, gradient, average = state["weights"], np.empty(size), state["weights"]
-        batches = -(-count // self.batch)
-        for epoch in range(int(state["step"][0]), self.iterations):
+        weights, gradient = state["weights"], np.empty(size)
+        batches, done = -(-count // self.batch), int(state["step"][0])
+        average = state["total"] / max(1, done * batches)
+        for epoch in range(done, self.iterations):
             order = np.random.default_rng((self.seed, epoch)).permutation(count)
             value = 0.0
             for number in range(batches):

@@ -37,8 +37,9 @@ class Perceptron:
             "epoch": np.zeros(1, np.int64),
         }
         weights, total = state["weights"], state["total"]
-        average = weights
-        for epoch in range(int(state["epoch"][0]), self.epochs):
+        done = int(state["epoch"][0])
+        average = weights - total / max(1, done * len(examples.lengths))
+        for epoch in range(done, self.epochs):
             order = np.random.default_rng((self.seed, epoch)).permutation(len(examples.lengths))
             mistakes = 0.0
             for seen, i in enumerate(order, start=epoch * len(order)):

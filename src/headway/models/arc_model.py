@@ -119,7 +119,7 @@ class ArcModel:
             return cls._from_archive(archive)
         except ArchiveError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ArchiveError(
                 f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
             ) from None
@@ -132,6 +132,8 @@ class ArcModel:
         arcs, joint, labeller = (_compile(data[name], coder) for name in ("arcs", "joint", "labeller"))
         if arcs is None:
             raise ValueError("it has no arc features")
+        if not labels and (joint is not None or labeller is not None):
+            raise ValueError("it has no labels")
         scorer = ArcScorer(arcs, joint, labels if joint is not None else ())
         label_scorer = None if labeller is None else LabelScorer(labeller, labels)
         weights, label_weights = archive.arrays["weights"], archive.arrays["label_weights"]

@@ -36,7 +36,7 @@ from headway.training import LearnerName
 from headway.treebank import Statistics
 from headway.tuning import GRIDS, tune
 
-PATIENCE = 12
+PATIENCE = 8
 PASSES: dict[LearnerName, int] = {"perceptron": 100, "eg": 100, "loglinear": 100}
 COLUMNS: tuple[tuple[LearnerName, str], ...] = (
     ("perceptron", "Perceptron"),
