@@ -19,14 +19,15 @@ EXAMPLES = (
 
 
 class Paper(StrEnum):
-    """Papers whose tables can be made; each is a module of `headway.reproduce`."""
+    """Tables that can be made, a paper's or our own best arc-factored parsers: each a module of `headway.reproduce`."""
 
     KOO2007 = "koo2007"
     FERNANDES2012 = "fernandes2012"
+    FIRST_ORDER = "first_order"
 
 
 def reproduce(
-    paper: Annotated[Paper, typer.Argument(metavar="PAPER", help="koo2007 or fernandes2012.")],
+    paper: Annotated[Paper, typer.Argument(metavar="PAPER", help="koo2007, fernandes2012 or first_order.")],
     *,
     data: Annotated[
         Path, typer.Option(metavar="DIR", exists=True, file_okay=False, help="A folder with one folder a language.")
