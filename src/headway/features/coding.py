@@ -147,6 +147,11 @@ def _number(counts: Counter[str], least: int) -> dict[str, int]:
     return {value: number for number, value in enumerate(kept, start=_FIRST)}
 
 
+def _fine_tags(sentence: Sentence) -> list[str]:
+    """The language's own tags; the universal one where a word has none, as in many UD treebanks."""
+    return [upos if xpos == "_" else xpos for xpos, upos in zip(sentence.xpos, sentence.upos, strict=True)]
+
+
 _COLUMNS: dict[str, Callable[[Sentence], Iterable[str]]] = {
     "form": lambda s: s.forms,
     "lower": lambda s: map(str.lower, s.forms),
@@ -155,7 +160,7 @@ _COLUMNS: dict[str, Callable[[Sentence], Iterable[str]]] = {
     "suffix": lambda s: (form[-SUFFIX:] for form in s.forms),
     "shape": lambda s: map(shape, s.forms),
     "upos": lambda s: s.upos,
-    "xpos": lambda s: s.xpos,
+    "xpos": _fine_tags,
     "feats": lambda s: s.feats,
-    "morph": lambda s: map("/".join, zip(s.xpos, s.feats, strict=True)),
+    "morph": lambda s: map("/".join, zip(_fine_tags(s), s.feats, strict=True)),
 }
