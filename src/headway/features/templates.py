@@ -80,7 +80,7 @@ def parse_templates(text: str, source: str = "templates") -> tuple[Template, ...
 def load_templates(name: str) -> tuple[Template, ...]:
     """A table that comes with Headway, by name, or a file.
 
-    >>> len(load_templates("mcdonald2005")) > 50
+    >>> len(load_templates("mcdonald2005")) > 40
     True
     """
     packaged = resources.files("headway.features") / "tables" / f"{name}.txt"

@@ -1,0 +1,162 @@
+"""Scorers and examples of the models, against features enumerated one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headway.features.arc_features import ArcFeatures, Block
+from headway.features.coding import Coder
+from headway.features.templates import Atom, Template
+from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
+from headway.models.labeller import LabelExamples, LabelScorer
+from headway.treebank import Sentence
+
+from ..features import naive
+from ..features.strategies import sentences, templates
+
+Floats = NDArray[np.float64]
+LABELS = ("x", "y", "z")
+tables = st.lists(templates(), min_size=1, max_size=3, unique=True)
+texts = st.lists(sentences(4), min_size=1, max_size=3)
+
+
+def features(table: list[Template], coder: Coder, bits: int = 4) -> ArcFeatures:
+    return ArcFeatures.compile([Block(template, bits, 0, 0) for template in table], coder)
+
+
+def labelled(text: list[Sentence], seed: int) -> list[Sentence]:
+    rng = np.random.default_rng(seed)
+    return [s.with_tree(s.heads, [None, *rng.choice(LABELS, len(s)).tolist()]) for s in text]  # type: ignore[arg-type]
+
+
+def whole(seed: int, *shape: int) -> Floats:
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(float)
+
+
+def arc_mask(text: list[Sentence]) -> NDArray[np.bool_]:
+    width = max(map(len, text)) + 1
+    mask = np.zeros((len(text), width, width), np.bool_)
+    for b, sentence in enumerate(text):
+        for h, m in naive.arcs(sentence):
+            mask[b, h, m] = True
+    return mask
+
+
+@given(texts, tables, tables)
+def test_joint_scores_are_those_of_the_arc_and_of_its_label(
+    text: list[Sentence], first: list[Template], second: list[Template]
+) -> None:
+    """The weights are one vector: the arcs', then the labels' in rows of L."""
+    coder = Coder.learn(text)
+    arcs, joint = features(first, coder), features(second, coder, 3)
+    scorer = ArcScorer(arcs, joint, LABELS)
+    assert scorer.size == arcs.size + 3 * joint.size
+    weights, coded, every = whole(1, scorer.size), coder.code(text), np.arange(len(text))
+    scores, mask = scorer.score(weights, coded, every), arc_mask(text)
+    expected = naive.score(arcs, text, coder, weights[: arcs.size])[..., None]
+    expected = expected + naive.score(joint, text, coder, weights[arcs.size :].reshape(-1, 3))
+    np.testing.assert_array_equal(scores[mask], expected[mask])
+    amounts = whole(2, *scores.shape) * mask[..., None]
+    added = np.zeros(scorer.size)
+    scorer.add(added, coded, every, amounts)
+    np.testing.assert_array_equal(added[: arcs.size], naive.add(arcs, text, coder, amounts.sum(axis=-1)))
+    np.testing.assert_array_equal(added[arcs.size :].reshape(-1, 3), naive.add(joint, text, coder, amounts))
+    assert np.vdot(amounts, scores) == added @ weights
+
+
+@given(texts, tables)
+def test_arc_scores_without_labels(text: list[Sentence], table: list[Template]) -> None:
+    coder = Coder.learn(text)
+    arcs = features(table, coder)
+    scorer = ArcScorer(arcs)
+    weights, mask = whole(3, scorer.size), arc_mask(text)
+    scores = scorer.score(weights, coder.code(text), np.arange(len(text)))
+    np.testing.assert_array_equal(scores[mask], naive.score(arcs, text, coder, weights)[mask])
+
+
+@given(texts, tables, st.booleans())
+def test_gold_is_one_on_the_arcs_of_the_tree(text: list[Sentence], table: list[Template], joint: bool) -> None:
+    text = labelled(text, 4)
+    coder = Coder.learn(text)
+    compiled = features(table, coder)
+    scorer = ArcScorer(compiled, compiled, LABELS) if joint else ArcScorer(compiled)
+    examples = ArcExamples(scorer, *code_trees(text, coder, LABELS))
+    assert examples.size == scorer.size
+    assert examples.lengths.tolist() == [len(sentence) for sentence in text]
+    for which in (np.arange(len(text))[::-1], np.array([0])):
+        gold = examples.gold(which)
+        assert gold.shape == examples.score(np.zeros(scorer.size), which).shape
+        expected = set()
+        for b, i in enumerate(which.tolist()):
+            heads, labels = text[i].heads, text[i].labels
+            assert heads is not None
+            assert labels is not None
+            for m in range(1, len(text[i]) + 1):
+                label = (LABELS.index(str(labels[m])),) if joint else ()
+                expected.add((b, int(heads[m]), m, *label))
+        assert set(zip(*(axis.tolist() for axis in np.nonzero(gold)), strict=True)) == expected
+        assert set(np.unique(gold)) <= {0.0, 1.0}
+
+
+@given(texts, tables)
+def test_labels_of_given_arcs(text: list[Sentence], table: list[Template]) -> None:
+    text = labelled(text, 5)
+    coder = Coder.learn(text)
+    compiled = features(table, coder)
+    scorer = LabelScorer(compiled, LABELS)
+    assert scorer.size == 3 * compiled.size
+    examples = LabelExamples(scorer, *code_trees(text, coder, LABELS))
+    weights, every = whole(6, scorer.size), np.arange(len(text))
+    scores, gold = examples.score(weights, every), examples.gold(every)
+    assert scores.shape == gold.shape == (len(text), max(map(len, text)) + 1, 3)
+    amounts, at_arcs = np.zeros_like(scores), np.zeros((*arc_mask(text).shape, 3))
+    full = naive.score(compiled, text, coder, weights.reshape(-1, 3))
+    for b, sentence in enumerate(text):
+        assert sentence.heads is not None
+        assert sentence.labels is not None
+        for m, h in enumerate(sentence.heads.tolist()[1:], start=1):
+            np.testing.assert_array_equal(scores[b, m], full[b, h, m])
+            assert gold[b, m].tolist() == [float(label == sentence.labels[m]) for label in LABELS]
+            amounts[b, m] = at_arcs[b, h, m] = whole(b + m, 3)
+        assert not scores[b, len(sentence) + 1 :].any()
+        assert not gold[b, len(sentence) + 1 :].any()
+        assert not scores[b, 0].any()
+    added = np.zeros(scorer.size)
+    examples.add(added, every, amounts)
+    np.testing.assert_array_equal(added.reshape(-1, 3), naive.add(compiled, text, coder, at_arcs))
+
+
+def test_coded_trees_are_padded_with_minus_one() -> None:
+    text = [
+        Sentence.from_words(["a"], heads=[-1, 0], labels=[None, "y"]),
+        Sentence.from_words(["a", "b"], heads=[-1, 2, 0], labels=[None, "new", "z"]),
+    ]
+    coded, heads, labels = code_trees(text, Coder.learn(text), LABELS)
+    assert coded.lengths.tolist() == [1, 2]
+    assert heads.tolist() == [[-1, 0, -1], [-1, 2, 0]]
+    assert labels.tolist() == [[-1, 1, -1], [-1, 0, 2]]  # an unknown label is taken for the first
+    assert code_trees(text, Coder.learn(text), ())[2].tolist() == [[-1] * 3] * 2
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_threads_change_nothing(joint: bool) -> None:
+    rng = np.random.default_rng(7)
+    text = [Sentence.from_words(rng.choice(["a", "b", "c"], 6).tolist()) for _ in range(12)]
+    coder = Coder.learn(text)
+    table = [Template((Atom(node, offset, "form"),), "dist") for node in "hm" for offset in (-1, 0, 1)]
+    compiled = features(table, coder)
+    one, four = (
+        ArcScorer(compiled, compiled if joint else None, LABELS if joint else (), threads) for threads in (1, 4)
+    )
+    coded, every, weights = coder.code(text), np.arange(12), rng.normal(size=one.size)
+    scores = one.score(weights, coded, every)
+    np.testing.assert_array_equal(four.score(weights, coded, every), scores)
+    amounts = rng.normal(size=scores.shape)
+    added = np.zeros((2, one.size))
+    one.add(added[0], coded, every, amounts)
+    four.add(added[1], coded, every, amounts)
+    np.testing.assert_array_equal(added[0], added[1])

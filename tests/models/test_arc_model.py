@@ -1,0 +1,275 @@
+"""Trained models: predictions against enumeration, the saved form, and archives that are no models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from headway.archive import Archive, load_archive, save_archive
+from headway.errors import ArchiveError
+from headway.inference.brute_force import all_trees
+from headway.models import arc_model
+from headway.models.arc_model import KIND, ArcModel, batches
+from headway.pipeline import Parser
+from headway.treebank import Sentence
+
+from .toy_treebank import sentences
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LABEL_CHOICES = ("after", "joint", "none")
+
+
+@cache
+def trained(labels: str) -> ArcModel:
+    return Parser.train(sentences(30, 1, crossing=True), learner="perceptron", epochs=3, labels=labels).model
+
+
+def random_model(labels: str, seed: int, **flags: Any) -> ArcModel:
+    """The features of a trained model, under weights that make every tree and label likely."""
+    model, rng = trained(labels), np.random.default_rng(seed)
+    weights = rng.normal(0.0, 0.3, len(model.weights))
+    if labels == "joint":
+        weights[: model.scorer.arcs.size] *= 0.1  # lest the labels have no say in the tree
+    return replace(model, weights=weights, label_weights=rng.normal(size=len(model.label_weights)), **flags)
+
+
+def short_sentences() -> list[Sentence]:
+    """The first words of some sentences, one of them alone."""
+    lengths = (4, 1, 3, *[4] * 17)
+    pairs = list(zip(sentences(20, 5, crossing=True), lengths, strict=True))
+    return [Sentence.from_words(s.forms[:n], upos=s.upos[:n], xpos=s.xpos[:n]) for s, n in pairs]
+
+
+@pytest.mark.parametrize("labels", LABEL_CHOICES)
+@pytest.mark.parametrize("projective", [False, True])
+@pytest.mark.parametrize("single_root", [False, True])
+def test_predictions_are_the_best_of_every_tree(labels: str, projective: bool, single_root: bool) -> None:
+    """Also of every label, and, for `mbr`, by marginals summed tree by tree."""
+    model = random_model(labels, 2, projective=projective, single_root=single_root)
+    text = short_sentences()
+    coded = model.coder.code(text)
+    found, found_mbr = model.predict(text), model.predict(text, mbr=True)
+    assert len(found) == len(found_mbr) == len(text)
+    differ = {"mbr": 0, "sum of labels": 0, "mbr of the best labels": 0}
+    for i, sentence in enumerate(text):
+        n = len(sentence)
+        full = model.scorer.score(model.weights, coded, np.array([i]))[0]
+        parts = full if full.ndim == 3 else full[..., None]
+        arcs, best = np.logaddexp.reduce(parts, axis=-1), parts.max(axis=-1)
+        trees, words = all_trees(n, projective=projective, single_root=single_root), np.arange(1, n + 1)
+        heads, by_risk = highest(best, trees), highest(marginals_of(arcs, trees), trees)
+        np.testing.assert_array_equal(found[i].heads, heads)
+        np.testing.assert_array_equal(found_mbr[i].heads, by_risk)
+        differ["mbr"] += not np.array_equal(heads, by_risk)
+        differ["sum of labels"] += not np.array_equal(heads, highest(arcs, trees))
+        differ["mbr of the best labels"] += not np.array_equal(by_risk, highest(marginals_of(best, trees), trees))
+        off = ~np.eye(n + 1, dtype=bool)
+        off[:, 0] = False
+        np.testing.assert_allclose(found[i].scores[off], arcs[off], rtol=1e-12)
+        if labels == "none":
+            assert found[i].labels is None
+        for prediction in (found[i], found_mbr[i]):
+            if labels == "joint":
+                chosen = [full[prediction.heads[m], m].argmax() for m in words]
+                assert prediction.labels == (None, *(model.label_names[c] for c in chosen))
+            if labels == "after":
+                assert model.labeller is not None
+                rows = model.labeller.score(model.label_weights, coded, np.array([i]), prediction.heads[None])[0]
+                assert prediction.labels == (None, *(model.label_names[c] for c in rows[1:].argmax(axis=1)))
+    if labels == "joint":
+        assert all(differ.values()), "another way to choose the tree would pass"
+
+
+def highest(scores: Floats, trees: Ints) -> Ints:
+    words = np.arange(1, trees.shape[1])
+    best: Ints = trees[int(np.argmax([scores[tree[1:], words].sum() for tree in trees]))]
+    return best
+
+
+def marginals_of(scores: Floats, trees: Ints) -> Floats:
+    words = np.arange(1, trees.shape[1])
+    totals = np.array([scores[tree[1:], words].sum() for tree in trees])
+    mu = np.zeros_like(scores)
+    for tree, share in zip(trees, np.exp(totals - np.logaddexp.reduce(totals)), strict=True):
+        mu[tree[1:], words] += share
+    return mu
+
+
+def test_order_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences come back in their order, alike whatever batches they were put in."""
+    model, text = random_model("after", 3), sentences(40, 6, crossing=True)
+    alone = [model.predict([sentence])[0] for sentence in text]
+    for cells, threads in ((250_000, 1), (1, 1), (400, 1), (250_000, 3)):
+        monkeypatch.setattr(arc_model, "_BATCH_CELLS", cells)
+        for one, other in zip(model.predict(text, threads=threads), alone, strict=True):
+            np.testing.assert_array_equal(one.heads, other.heads)
+            np.testing.assert_array_equal(one.scores, other.scores)
+            assert one.labels == other.labels
+
+
+@pytest.mark.parametrize("cells", [1, 100, 10_000])
+def test_batches_are_small_and_of_like_length(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    monkeypatch.setattr(arc_model, "_BATCH_CELLS", cells)
+    lengths = np.array([5, 1, 30, 5, 0, 2, 5])
+    found = list(batches(lengths))
+    assert sorted(np.concatenate(found).tolist()) == list(range(7))
+    assert all(len(b) == 1 or len(b) * (lengths[b].max() + 1) ** 2 <= cells for b in found)
+    assert len(found) == {1: 7, 10_000: 1}.get(cells, len(found))
+    assert list(batches(np.zeros(0, np.int64))) == []
+
+
+@pytest.mark.parametrize("labels", LABEL_CHOICES)
+def test_saved_and_loaded(tmp_path: Path, labels: str) -> None:
+    """The same trees and labels; weights to single precision, everything else exactly."""
+    model, path = trained(labels), tmp_path / "toy.headway"
+    Parser(model).save(path)
+    again = Parser.load(path).model
+    assert again.coder == model.coder
+    assert again.scorer.arcs.blocks == model.scorer.arcs.blocks
+    assert again.label_names == model.label_names
+    assert (again.labeller is None) == (model.labeller is None)
+    assert (again.projective, again.single_root) == (model.projective, model.single_root)
+    assert again.about == json.loads(json.dumps(model.about))
+    for ours, theirs in ((again.weights, model.weights), (again.label_weights, model.label_weights)):
+        assert ours.dtype == np.float64
+        np.testing.assert_array_equal(ours, theirs.astype(np.float32))
+    text = sentences(30, 7, crossing=True)
+    for one, other in zip(again.predict(text), model.predict(text), strict=True):
+        np.testing.assert_array_equal(one.heads, other.heads)
+        assert one.labels == other.labels
+    Parser(again).save(tmp_path / "twice.headway")
+    twice = load_archive(tmp_path / "twice.headway", KIND)
+    assert twice.data == load_archive(path, KIND).data
+    for name, array in load_archive(path, KIND).arrays.items():
+        np.testing.assert_array_equal(twice.arrays[name], array)
+
+
+@pytest.mark.parametrize("flags", [(True, False), (False, False), (True, True)])
+def test_the_tree_class_is_saved(tmp_path: Path, flags: tuple[bool, bool]) -> None:
+    model = replace(trained("none"), projective=flags[0], single_root=flags[1])
+    Parser(model).save(tmp_path / "a")
+    again = Parser.load(tmp_path / "a").model
+    assert (again.projective, again.single_root) == flags
+
+
+def tampered(change: Callable[[dict[str, Any], dict[str, Any]], None], labels: str = "after") -> Archive:
+    archive = trained(labels).to_archive()
+    data, arrays = json.loads(json.dumps(archive.data)), {k: v.copy() for k, v in archive.arrays.items()}
+    change(data, arrays)
+    return Archive(KIND, data, arrays)
+
+
+def put(data: Any, *path: Any) -> None:
+    """put(data, key, .., value): the value at the end of the path."""
+    *keys, last, value = path
+    for key in keys:
+        data = data[key]
+    data[last] = value
+
+
+HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+    "nan weight": lambda _, arrays: put(arrays, "weights", 5, np.nan),
+    "infinite weight": lambda _, arrays: put(arrays, "weights", 5, -np.inf),
+    "nan label weight": lambda _, arrays: put(arrays, "label_weights", 0, np.nan),
+    "a weight too few": lambda _, arrays: put(arrays, "weights", arrays["weights"][1:]),
+    "weights of another shape": lambda _, arrays: put(arrays, "weights", arrays["weights"][None]),
+    "a label weight too few": lambda _, arrays: put(arrays, "label_weights", arrays["label_weights"][1:]),
+    "no weights": lambda _, arrays: arrays.pop("weights"),
+    "no label weights": lambda _, arrays: arrays.pop("label_weights"),
+    "bits 0": lambda data, _: put(data, "arcs", 0, "bits", 0),
+    "bits -1": lambda data, _: put(data, "arcs", 0, "bits", -1),
+    "bits 63": lambda data, _: put(data, "arcs", 0, "bits", 63),
+    "bits 1e30": lambda data, _: put(data, "arcs", 0, "bits", 10**30),
+    "bits infinite": lambda data, _: put(data, "arcs", 0, "bits", float("inf")),
+    "bits nan": lambda data, _: put(data, "arcs", 0, "bits", float("nan")),
+    "bits text": lambda data, _: put(data, "arcs", 0, "bits", "many"),
+    "bits a list": lambda data, _: put(data, "arcs", 0, "bits", []),
+    "other bits": lambda data, _: put(data, "arcs", 0, "bits", data["arcs"][0]["bits"] + 1),
+    "no template": lambda data, _: data["arcs"][0].pop("template"),
+    "template a number": lambda data, _: put(data, "arcs", 0, "template", 3),
+    "template unreadable": lambda data, _: put(data, "arcs", 0, "template", "h.form; rm -rf /"),
+    "template looks too far": lambda data, _: put(data, "arcs", 0, "template", "h+9.form | -"),
+    "two templates in one": lambda data, _: put(data, "arcs", 0, "template", "h.form | - dir"),
+    "no arcs": lambda data, _: put(data, "arcs", None),
+    "empty arcs": lambda data, _: put(data, "arcs", []),
+    "arcs a number": lambda data, _: put(data, "arcs", 7),
+    "blocks numbers": lambda data, _: put(data, "arcs", [1, 2]),
+    "no fields": lambda data, _: data.pop("fields"),
+    "a field missing": lambda data, _: data["fields"].pop("form"),
+    "a field too many": lambda data, _: put(data, "fields", "extra", []),
+    "fields a list": lambda data, _: put(data, "fields", list(data["fields"])),
+    "values numbers": lambda data, _: put(data, "fields", "form", [1, 2]),
+    "values a number": lambda data, _: put(data, "fields", "form", 1),
+    "feats null": lambda data, _: put(data, "feats", None),
+    "labels null": lambda data, _: put(data, "labels", None),
+    "labels empty": lambda data, _: put(data, "labels", []),
+    "a label too few": lambda data, _: put(data, "labels", data["labels"][1:]),
+    "about a number": lambda data, _: put(data, "about", 3),
+    "about missing": lambda data, _: data.pop("about"),
+    "projective missing": lambda data, _: data.pop("projective"),
+    "single_root missing": lambda data, _: data.pop("single_root"),
+    "joint missing": lambda data, _: data.pop("joint"),
+}
+
+
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_hostile_models(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "hostile.headway"
+    save_archive(tampered(HOSTILE[name]), path)
+    with pytest.raises(ArchiveError) as caught:
+        Parser.load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+
+
+def test_joint_features_need_labels(tmp_path: Path) -> None:
+    def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
+        data["labels"] = []
+        arrays["weights"] = arrays["weights"][: trained("joint").scorer.arcs.size]
+
+    save_archive(tampered(change, "joint"), tmp_path / "a")
+    with pytest.raises(ArchiveError, match="no labels"):
+        Parser.load(tmp_path / "a")
+
+
+def test_files_that_are_no_model(tmp_path: Path) -> None:
+    save_archive(Archive("checkpoint", {}, {}), tmp_path / "checkpoint")
+    with pytest.raises(ArchiveError, match="holds a 'checkpoint', not a parser"):
+        Parser.load(tmp_path / "checkpoint")
+    (tmp_path / "text").write_text("hello")
+    for name in ("text", "absent", "."):
+        with pytest.raises(ArchiveError):
+            Parser.load(tmp_path / name)
+
+
+def test_damaged_models_are_refused_or_whole(tmp_path: Path) -> None:
+    """Truncated at every 97th byte of a stretch, and with bytes flipped all over."""
+    path, whole = tmp_path / "damaged", tmp_path / "whole"
+    model = trained("none")
+    Parser(model).save(whole)
+    content = whole.read_bytes()
+    for size in range(0, len(content), max(97, len(content) // 9700 * 97)):
+        path.write_bytes(content[:size])
+        with pytest.raises(ArchiveError):
+            Parser.load(path)
+    saved = Parser.load(whole).model
+    for position in [*range(0, len(content), len(content) // 100), *range(len(content) - 250, len(content))]:
+        damaged = bytearray(content)
+        damaged[position] ^= 0x41
+        path.write_bytes(damaged)
+        try:
+            found = Parser.load(path).model
+        except ArchiveError:
+            continue
+        assert found.coder == saved.coder
+        np.testing.assert_array_equal(found.weights, saved.weights)

@@ -1,0 +1,420 @@
+"""From a treebank to a parser and from sentences to trees, on a toy language."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from headway import pipeline, training
+from headway.archive import load_archive
+from headway.errors import ArchiveError, HeadwayError, TrainingError
+from headway.inference.brute_force import all_trees
+from headway.pipeline import Parsed, Parser
+from headway.training import Progress
+from headway.treebank import Sentence, is_projective, is_tree, read_treebank, roots, write_treebank
+
+from .models.toy_treebank import LABELS, sentences
+
+Floats = NDArray[np.float64]
+LEARNERS: dict[str, dict[str, Any]] = {
+    "perceptron": {"epochs": 4},
+    "margin": {"epochs": 4},
+    "loglinear": {"epochs": 12, "c": 1.0},
+    "eg": {"epochs": 12, "c": 0.1},
+    "eg-loglinear": {"epochs": 8, "c": 1.0},
+}
+
+
+@cache
+def toy_parser(labels: str = "after", **settings: Any) -> Parser:
+    return Parser.train(sentences(36, 1, crossing=True), learner="perceptron", epochs=4, labels=labels, **settings)
+
+
+@cache
+def calibrated_parser() -> Parser:
+    return Parser.train(sentences(10, 2), sentences(20, 3, crossing=True), learner="perceptron", epochs=3)
+
+
+def shares(gold: list[Sentence], found: list[Parsed]) -> tuple[float, float]:
+    """UAS and LAS over all words."""
+    heads = labels = total = 0
+    for right, parsed in zip(gold, found, strict=True):
+        assert right.heads is not None
+        assert right.labels is not None
+        for m in range(1, len(right) + 1):
+            good = parsed.heads[m] == right.heads[m]
+            heads += good
+            labels += good and parsed.labels[m] == right.labels[m]
+            total += 1
+    return 100 * heads / total, 100 * labels / total
+
+
+def bare(sentence: Sentence) -> Sentence:
+    """The words alone."""
+    return Sentence.from_words(sentence.forms, lemmas=sentence.lemmas, upos=sentence.upos, xpos=sentence.xpos)
+
+
+# Training
+
+
+@pytest.mark.parametrize("learner", list(LEARNERS))
+@pytest.mark.parametrize("labels", ["after", "joint", "none"])
+def test_every_learner_with_every_way_to_label(learner: str, labels: str) -> None:
+    parser = Parser.train(sentences(36, 4, crossing=True), learner=learner, labels=labels, **LEARNERS[learner])
+    gold = sentences(30, 5, crossing=True)
+    found = list(parser.parse(map(bare, gold)))
+    uas, las = shares(gold, found)
+    assert uas > 97.0
+    if labels == "none":
+        assert {label for parsed in found for label in parsed.labels[1:]} == {"_"}
+        assert parser.model.label_names == ()
+    else:
+        assert las > 96.0
+        assert parser.model.label_names == LABELS
+
+
+@pytest.mark.parametrize("projective", [False, True])
+@pytest.mark.parametrize("single_root", [False, True])
+def test_trees_are_of_the_class(projective: bool, single_root: bool) -> None:
+    """Projective training on trees that are not works; whatever the words, the tree is of the class."""
+    flags: dict[str, Any] = {"projective": projective, "single_root": single_root}
+    parser = Parser.train(sentences(30, 6, crossing=True, two_roots=not single_root), labels="none", epochs=3, **flags)
+    gold = sentences(30, 7, crossing=not projective, two_roots=not single_root)
+    assert shares(gold, list(parser.parse(gold)))[0] > 97.0
+    found = list(parser.parse(sentences(30, 8, crossing=True, two_roots=True)))
+    assert all(is_tree(parsed.heads) for parsed in found)
+    assert all(is_projective(parsed.heads) for parsed in found) == projective
+    assert all(len(roots(parsed.heads)) == 1 for parsed in found) == single_root
+
+
+def test_training_from_files(tmp_path: Path) -> None:
+    train, dev = tmp_path / "train.conllu.gz", tmp_path / "dev.conllu"
+    write_treebank(sentences(12, 9), train)
+    write_treebank(sentences(6, 10), dev)
+    settings: dict[str, Any] = {"learner": "perceptron", "epochs": 3}
+    from_files = Parser.train(train, str(dev), **settings)
+    in_memory = Parser.train(sentences(12, 9), sentences(6, 10), **settings)
+    np.testing.assert_array_equal(from_files.model.weights, in_memory.model.weights)
+    assert from_files.model.about == in_memory.model.about
+
+
+def test_the_model_says_where_it_comes_from() -> None:
+    about = calibrated_parser().model.about
+    assert about["settings"]["learner"] == "perceptron"
+    assert about["settings"]["epochs"] == 3
+    assert about["train"]["sentences"] == 10
+    assert len(about["train"]["sha256"]) == 16
+    assert [entry["pass"] for entry in about["history"]] == [1, 2, 3]
+    assert about["best_pass"] == 1 + int(np.argmax([entry["dev"] for entry in about["history"]]))
+    assert about["scale"] > 0
+    assert 0 <= about["collisions"] < 1
+
+
+def test_several_words_on_the_root(tmp_path: Path) -> None:
+    path = tmp_path / "train.conllu"
+    write_treebank(sentences(8, 11, two_roots=True), path)
+    with pytest.raises(
+        TrainingError, match=r"train\.conllu: 4 of 8 trees have several words on the root; .*multi-root"
+    ):
+        Parser.train(path)
+    with pytest.raises(TrainingError, match=r"^the training data: 4 of 8 trees"):
+        Parser.train(sentences(8, 11, two_roots=True))
+    assert Parser.train(path, single_root=False, epochs=1).model.single_root is False
+    assert Parser.train(sentences(4, 11), dev=path, epochs=1).model.single_root  # development trees may have several
+
+
+def test_early_stopping_keeps_the_best_pass() -> None:
+    """Training for exactly as many passes as the best one gives the same weights."""
+    train, dev = sentences(20, 12), sentences(10, 13, crossing=True)
+    stopped = Parser.train(train, dev, learner="perceptron", epochs=40, patience=2)
+    best, history = stopped.model.about["best_pass"], stopped.model.about["history"]
+    assert len(history) == best + 2 < 40
+    exact = Parser.train(train, dev, learner="perceptron", epochs=best)
+    np.testing.assert_array_equal(stopped.model.weights, exact.model.weights)
+
+
+def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
+    train = sentences(20, 14)
+    one, same, other, threaded = (
+        Parser.train(train, learner="perceptron", epochs=3, seed=seed, threads=threads)
+        for seed, threads in ((1, 1), (1, 1), (2, 1), (1, 3))
+    )
+    for again in (same, threaded):
+        np.testing.assert_array_equal(one.model.weights, again.model.weights)
+        np.testing.assert_array_equal(one.model.label_weights, again.model.label_weights)
+    assert not np.array_equal(one.model.weights, other.model.weights)
+    one.save(tmp_path / "one")
+    same.save(tmp_path / "same")
+    saved, again_saved = (load_archive(tmp_path / name, "parser") for name in ("one", "same"))
+    assert saved.data == again_saved.data
+    assert all(saved.arrays[name].tobytes() == again_saved.arrays[name].tobytes() for name in saved.arrays)
+
+
+def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_CHECKPOINT_SECONDS", -1.0)
+    train, dev, file = sentences(20, 15), sentences(10, 16, crossing=True), tmp_path / "checkpoint"
+    settings: dict[str, Any] = {"learner": "margin", "epochs": 5}
+    whole = Parser.train(train, dev, **settings)
+
+    def interrupt(progress: Progress) -> None:
+        if progress.number == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Parser.train(train, dev, checkpoint=file, show=interrupt, **settings)
+    assert file.exists()
+    numbers: list[tuple[str, int]] = []
+    resumed = Parser.train(train, dev, checkpoint=file, show=lambda p: numbers.append((p.stage, p.number)), **settings)
+    assert [number for stage, number in numbers if stage == "tree"] == [3, 4, 5]
+    assert file.exists()  # until the parser is saved, which is for the caller to say
+    np.testing.assert_array_equal(resumed.model.weights, whole.model.weights)
+    np.testing.assert_array_equal(resumed.model.label_weights, whole.model.label_weights)
+    assert resumed.model.about == whole.model.about
+
+
+@pytest.mark.parametrize("learner", list(LEARNERS))
+def test_a_treebank_with_nothing_to_learn(learner: str) -> None:
+    """Sentences of one word, all with the same label."""
+    train = [Sentence.from_words([form], heads=[-1, 0]) for form in "abcab"]
+    parser = Parser.train(train, learner=learner, **LEARNERS[learner])
+    assert parser.parse(Sentence.from_words(["a"])).heads.tolist() == [-1, 0]
+
+
+def test_settings_nobody_knows() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        Parser.train(sentences(2, 17), colour="red")
+    with pytest.raises(HeadwayError, match="cannot read templates from no-such-table"):
+        Parser.train(sentences(2, 17), templates="no-such-table")
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    table = tmp_path / "mine.txt"
+    table.write_text("h.xpos m.xpos | dir dist\n", "utf-8")
+    parser = Parser.train(sentences(20, 18), templates=str(table), epochs=3)
+    assert [str(block.template) for block in parser.model.scorer.arcs.blocks] == [
+        "h.xpos m.xpos | dir",
+        "h.xpos m.xpos | dist",
+    ]
+
+
+# Parsing
+
+
+def test_one_sentence_or_many() -> None:
+    parser, text = toy_parser(), sentences(10, 20, crossing=True)
+    many = list(parser.parse(text))
+    assert all(isinstance(parsed, Parsed) for parsed in many)
+    for sentence, parsed in zip(text, many, strict=True):
+        assert parsed.sentence.forms == sentence.forms
+        alone = parser.parse(sentence)
+        np.testing.assert_array_equal(alone.heads, parsed.heads)
+        assert alone.labels == parsed.labels
+        assert alone.status == parsed.status == "EXACT"
+    assert list(parser.parse([])) == []
+
+
+def test_order_is_kept_over_many_batches() -> None:
+    """More sentences than are parsed at once, long and short ones mixed, each with a word of its own."""
+    text = [Sentence.from_words([f"w{i}", *["the"] * (i % 7)]) for i in range(1100)]
+    found = list(toy_parser("none").parse(text))
+    assert [parsed.sentence.forms for parsed in found] == [sentence.forms for sentence in text]
+    assert [len(parsed.heads) for parsed in found] == [len(sentence) + 1 for sentence in text]
+
+
+def test_parsing_is_a_stream() -> None:
+    """At most 512 sentences are read ahead; an endless treebank parses."""
+    taken = 0
+
+    def endless() -> Iterator[Sentence]:
+        nonlocal taken
+        for sentence in repeat(Sentence.from_words(["the", "stone"])):
+            taken += 1
+            yield sentence
+
+    stream = toy_parser("none").parse(endless())
+    assert taken == 0
+    next(stream)
+    assert 1 <= taken <= 512
+    assert len(list(islice(stream, 1200))) == 1200
+    assert taken <= 1201 + 512
+
+
+@pytest.mark.parametrize(("arcs", "ahead"), [(1, 1), (50, 2), (10**6, 20)])
+def test_few_long_sentences_are_read_ahead(monkeypatch: pytest.MonkeyPatch, arcs: int, ahead: int) -> None:
+    """A portion ends with the sentence that fills it: here each one has 36 cells."""
+    monkeypatch.setattr(pipeline, "_ARCS_AT_ONCE", arcs)
+    text = [Sentence.from_words([f"w{i}", "the", "stone", "moves", "."]) for i in range(20)]
+    rest = iter(text)
+    stream = toy_parser("none").parse(rest)
+    first = next(stream)
+    assert len(list(rest)) == 20 - ahead
+    assert first.sentence.forms == text[0].forms
+    assert [parsed.sentence.forms for parsed in stream] == [sentence.forms for sentence in text[1:ahead]]
+
+
+def test_the_sentence_itself_is_left_alone() -> None:
+    sentence = sentences(1, 21)[0]
+    assert sentence.heads is not None
+    before = sentence.heads.copy()
+    parsed = toy_parser().parse(sentence.with_tree([-1, *[0] * len(sentence)]))
+    np.testing.assert_array_equal(parsed.heads, before)
+    np.testing.assert_array_equal(sentence.heads, before)
+
+
+@pytest.mark.parametrize("labels", ["after", "joint", "none"])
+@pytest.mark.parametrize("mbr", [False, True])
+def test_sentences_of_any_length(labels: str, mbr: bool) -> None:
+    """No word, one word, three hundred, in one batch."""
+    long = Sentence.from_words((["the", "stone", "moves"] * 100), xpos=["D", "N", "V"] * 100)
+    text = [Sentence.from_words([]), Sentence.from_words(["stone"]), long, Sentence.from_words([])]
+    found = list(toy_parser(labels).parse(text, mbr=mbr))
+    assert [len(parsed.heads) for parsed in found] == [1, 2, 301, 1]
+    for parsed in found:
+        assert is_tree(parsed.heads)
+        assert len(parsed.labels) == len(parsed.heads)
+        assert parsed.labels[0] is None
+        assert parsed.heads[0] == -1
+        n = len(parsed.heads) - 1
+        assert parsed.marginals.shape == (n + 1, n + 1)
+        np.testing.assert_allclose(parsed.marginals[:, 1:].sum(axis=0), 1.0, rtol=1e-9)
+    empty, one = found[0], found[1]
+    assert empty.confidence.tree == 1.0
+    assert empty.confidence.arcs.tolist() == [1.0]
+    assert one.heads.tolist() == [-1, 0]
+    assert one.confidence.tree == pytest.approx(1.0)
+
+
+def test_words_and_tags_never_seen() -> None:
+    """Known tags carry unknown words; without any, there still is a tree."""
+    gold = sentences(20, 22, crossing=True)
+    strange = [
+        Sentence.from_words(
+            [f"{form}x" if tag in "NVJ" else form for form, tag in zip(s.forms, s.xpos, strict=True)],
+            upos=s.upos,
+            xpos=s.xpos,
+            feats=["New=Yes"] * len(s),
+        )
+        for s in gold
+    ]
+    assert shares(gold, list(toy_parser().parse(strange)))[0] > 90.0
+    nothing = toy_parser().parse(Sentence.from_words(["qu", "xyzzy", "\u200b", "🙂"], upos=["?"] * 4, xpos=["!"] * 4))
+    assert is_tree(nothing.heads)
+    assert set(nothing.labels[1:]) <= set(LABELS)
+
+
+def test_what_a_file_held_stays_in_it() -> None:
+    text = "# text = the stone moves\n1-2\tthestone\t_\t_\t_\t_\t_\t_\t_\tX=1\n"
+    text += "1\tthe\tthe\tD\tD\t_\t_\t_\t_\tA=1\n2\tstone\tstone\tN\tN\t_\t_\t_\t_\t_\n"
+    text += "3\tmoves\tmoves\tV\tV\t_\t_\t_\t_\t_\n3.1\te\te\tV\tV\t_\t_\t_\t_\t_\n\n"
+    (sentence,) = read_treebank(io.StringIO(text), format="conllu")
+    parsed = toy_parser().parse(sentence)
+    expected = text.replace("D\tD\t_\t_\t_", "D\tD\t_\t2\tdet").replace(
+        "stone\tN\tN\t_\t_\t_", "stone\tN\tN\t_\t3\tsubj"
+    )
+    expected = expected.replace("moves\tV\tV\t_\t_\t_", "moves\tV\tV\t_\t0\troot")
+    assert parsed.to_conllu() == expected
+
+
+@pytest.mark.parametrize("labels", ["after", "joint"])
+@pytest.mark.parametrize("projective", [False, True])
+@pytest.mark.parametrize("single_root", [False, True])
+def test_probabilities_by_enumeration(labels: str, projective: bool, single_root: bool) -> None:
+    """Marginals, the tree's and the arcs' probabilities, and the tree with most heads expected right."""
+    train = sentences(12, 23, crossing=True, two_roots=not single_root)
+    parser = Parser.train(
+        train, sentences(8, 24, crossing=True), learner="perceptron", epochs=2, labels=labels, projective=projective,
+        single_root=single_root,
+    )  # fmt: skip
+    sentence = Sentence.from_words(["indeed", "moves", "the", "big", "often"], xpos=["M", "V", "D", "J", "A"])
+    parsed = parser.parse(sentence)
+    trees, words = all_trees(5, projective=projective, single_root=single_root), np.arange(1, 6)
+    totals = np.array([parsed.scores[tree[1:], words].sum() for tree in trees])
+    probabilities = np.exp(totals - np.logaddexp.reduce(totals))
+    mu = np.zeros((6, 6))
+    for tree, probability in zip(trees, probabilities, strict=True):
+        mu[tree[1:], words] += probability
+    np.testing.assert_allclose(parsed.marginals, mu, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(parsed.marginals[:, 1:].sum(axis=0), 1.0, rtol=1e-12)
+    (position,) = np.flatnonzero((trees == parsed.heads).all(axis=1))
+    assert parsed.confidence.tree == pytest.approx(probabilities[position], rel=1e-9)
+    assert parsed.confidence.tree == pytest.approx(np.exp(parsed.distribution.log_prob(parsed.heads)), rel=1e-12)
+    np.testing.assert_allclose(parsed.confidence.arcs[1:], mu[parsed.heads[1:], words], rtol=1e-9)
+    assert parsed.confidence.arcs[0] == 1.0
+    if labels == "after":
+        assert probabilities[position] == probabilities.max()
+    right = [mu[tree[1:], words].sum() for tree in trees]
+    by_risk = parser.parse(sentence, mbr=True)
+    np.testing.assert_array_equal(by_risk.heads, trees[int(np.argmax(right))])
+    np.testing.assert_array_equal(by_risk.scores, parsed.scores)
+
+
+def mean_log_likelihood(parser: Parser, gold: list[Sentence], factor: float = 1.0) -> float:
+    total = 0.0
+    for sentence, parsed in zip(gold, parser.parse(gold), strict=True):
+        scaled = Parsed(parsed.sentence, factor * parsed.scores, parsed.projective, parsed.single_root)
+        assert sentence.heads is not None
+        total += float(scaled.distribution.log_prob(sentence.heads))
+    return total / len(gold)
+
+
+def test_calibration_makes_development_trees_likelier_and_changes_none() -> None:
+    parser, dev = calibrated_parser(), sentences(20, 3, crossing=True)
+    scale = parser.model.about["scale"]
+    calibrated = mean_log_likelihood(parser, dev)
+    assert calibrated > mean_log_likelihood(parser, dev, 1 / scale)
+    assert calibrated >= max(mean_log_likelihood(parser, dev, factor) for factor in (0.5, 0.8, 1.25, 2.0)) - 1e-3
+    new = sentences(20, 25, crossing=True)
+    assert mean_log_likelihood(parser, new) > mean_log_likelihood(parser, new, 1 / scale)
+    raw = Parser.train(sentences(10, 2), learner="perceptron", epochs=parser.model.about["best_pass"])
+    for one, other in zip(parser.parse(new), raw.parse(new), strict=True):
+        np.testing.assert_array_equal(one.heads, other.heads)
+        np.testing.assert_allclose(one.scores, scale * other.scores, rtol=1e-9, atol=1e-9)
+
+
+def test_threads_change_nothing() -> None:
+    text = sentences(60, 26, crossing=True)
+    for mbr in (False, True):
+        for one, other in zip(
+            toy_parser().parse(text, mbr=mbr), toy_parser().parse(text, mbr=mbr, threads=3), strict=True
+        ):
+            np.testing.assert_array_equal(one.heads, other.heads)
+            assert one.labels == other.labels
+
+
+# Saving
+
+
+@pytest.mark.parametrize("labels", ["after", "joint", "none"])
+def test_saved_and_loaded_parsers_agree(tmp_path: Path, labels: str) -> None:
+    path = tmp_path / "toy.headway"
+    toy_parser(labels).save(path)
+    text = sentences(30, 27, crossing=True)
+    for one, other in zip(Parser.load(path).parse(text), toy_parser(labels).parse(text), strict=True):
+        np.testing.assert_array_equal(one.heads, other.heads)
+        assert one.labels == other.labels
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-4)
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "toy.headway"
+    toy_parser().save(path)
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ArchiveError, match="No space left on device"):
+        toy_parser("none").save(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["toy.headway"]
