@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headway import pipeline, training
+from headway import pipeline
 from headway.archive import load_archive
 from headway.errors import ArchiveError, HeadwayError, TrainingError
 from headway.inference.brute_force import all_trees
@@ -161,7 +161,7 @@ def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
     train, dev, file = sentences(20, 15), sentences(10, 16, crossing=True), tmp_path / "checkpoint"
     settings: dict[str, Any] = {"learner": "margin", "epochs": 5}
     whole = Parser.train(train, dev, **settings)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headway import training
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError, HeadwayError, TemplateError, TrainingError, TreebankError
 from headway.inference import TreeDistribution
@@ -343,7 +342,7 @@ def test_training_ends_when_development_scores_do_not_rise() -> None:
 @pytest.fixture
 def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a checkpoint after every pass."""
-    monkeypatch.setattr(training, "_CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
 
 
 def interrupted_at(number: int) -> Any:

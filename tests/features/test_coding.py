@@ -72,17 +72,6 @@ def test_the_empty_sentence_and_no_sentence() -> None:
     assert nothing.nodes.codes.shape == (len(FIELDS), 0)
 
 
-def test_rare_words_stay_unknown_but_rare_tags_do_not() -> None:
-    text = Sentence.from_words(["a", "b", "a"], lemmas=["x", "x", "y"], upos=["N", "V", "N"])
-    coder = Coder.learn([text], rare=2)
-    assert coder.fields["form"] == {"a": 3}
-    assert coder.fields["lemma"] == {"x": 3}
-    assert coder.fields["upos"] == {"N": 3, "V": 4}
-    assert coder.fields["prefix"] == {"a": 3, "b": 4}
-    row = coder.code([text]).nodes.codes[FIELDS.index("form")]
-    assert row.tolist() == [0, 0, 1, 3, UNKNOWN, 3, 0, 0]
-
-
 @given(some_sentences, some_sentences)
 def test_a_saved_coder_codes_alike(seen: list[Sentence], new: list[Sentence]) -> None:
     coder = Coder.learn(seen)

@@ -11,7 +11,6 @@ those of column i are `feats[feat_start[i] : feat_start[i + 1]]`, unknown ones l
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -60,22 +59,20 @@ class Coder:
     feats: Mapping[str, int]
 
     @classmethod
-    def learn(cls, sentences: Iterable[Sentence], rare: int = 1) -> Coder:
-        """Number the values seen; a word seen fewer than `rare` times stays unknown, as it will be in new text.
+    def learn(cls, sentences: Iterable[Sentence]) -> Coder:
+        """Number the values seen, in the order they are first seen.
 
         >>> coder = Coder.learn([Sentence.from_words(["a", "b", "a"], upos=["X", "Y", "X"])])
         >>> coder.fields["upos"]
         {'X': 3, 'Y': 4}
         """
-        counts: dict[str, Counter[str]] = {field: Counter() for field in FIELDS}
-        feats: Counter[str] = Counter()
+        values: dict[str, dict[str, None]] = {field: {} for field in FIELDS}
+        feats: dict[str, None] = {}
         for sentence in sentences:
             for field, column in _COLUMNS.items():
-                counts[field].update(column(sentence))
-            feats.update(chain.from_iterable(map(single_features, sentence.feats)))
-        lexical = ("form", "lower", "lemma")
-        fields = {field: _number(count, rare if field in lexical else 1) for field, count in counts.items()}
-        return cls(fields, {feature: number for number, feature in enumerate(feats)})
+                values[field].update(dict.fromkeys(column(sentence)))
+            feats.update(dict.fromkeys(chain.from_iterable(map(single_features, sentence.feats))))
+        return cls.from_values({field: list(seen) for field, seen in values.items()}, list(feats))
 
     @classmethod
     def from_values(cls, fields: Mapping[str, Sequence[str]], feats: Sequence[str]) -> Coder:
@@ -140,11 +137,6 @@ def shape(form: str) -> str:
     """
     kinds = ["X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdigit() else "." for c in form]
     return "".join(kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before)
-
-
-def _number(counts: Counter[str], least: int) -> dict[str, int]:
-    kept = (value for value, count in counts.items() if count >= least)
-    return {value: number for number, value in enumerate(kept, start=_FIRST)}
 
 
 def _fine_tags(sentence: Sentence) -> list[str]:

@@ -1,0 +1,27 @@
+"""From treebank to weights.
+
+`settings` say what is trained and how; `material` reads, checks and codes the trees; `steps` runs the learner under a
+`monitor`, which scores the `development` data after each pass, keeps the best weights, stops early, saves checkpoints.
+"""
+
+from headway.training.development import Development
+from headway.training.material import Material, checksum, training_trees
+from headway.training.monitor import Monitor, Progress, Show, signature
+from headway.training.settings import LabelChoice, LearnerName, Settings
+from headway.training.steps import train_arcs, train_labeller
+
+__all__ = [
+    "Development",
+    "LabelChoice",
+    "LearnerName",
+    "Material",
+    "Monitor",
+    "Progress",
+    "Settings",
+    "Show",
+    "checksum",
+    "signature",
+    "train_arcs",
+    "train_labeller",
+    "training_trees",
+]
