@@ -36,7 +36,8 @@ from headway.training import LearnerName
 from headway.treebank import Statistics
 from headway.tuning import GRIDS, tune
 
-PATIENCE = 8
+# L-BFGS can stand still for several steps before it goes on
+PATIENCE: dict[LearnerName, int] = {"perceptron": 8, "eg": 8, "loglinear": 20}
 PASSES: dict[LearnerName, int] = {"perceptron": 100, "eg": 100, "loglinear": 100}
 COLUMNS: tuple[tuple[LearnerName, str], ...] = (
     ("perceptron", "Perceptron"),
@@ -53,7 +54,7 @@ PAPER: dict[str, dict[LearnerName, tuple[float, float]]] = {
     "spanish": {"perceptron": (81.19, 80.02), "eg": (81.71, 81.93), "loglinear": (81.75, 81.57)},
     "turkish": {"perceptron": (71.22, 71.70), "eg": (72.83, 72.02), "loglinear": (72.26, 72.62)},
 }
-# The paper's table 1: % crossing dependencies, tokens of train, validation and test
+# The paper's table 1: % crossing dependencies (it does not say how it counts), tokens of train, validation and test
 PAPER_DATA: dict[str, tuple[float, int, int, int]] = {
     "arabic": (0.34, 49064, 5315, 5373),
     "dutch": (4.93, 178861, 16208, 5585),
@@ -92,7 +93,7 @@ def _cell(
         "labels": "none",
         "templates": "mcdonald2005",
         "epochs": 3 if quick else PASSES[learner],
-        "patience": PATIENCE,
+        "patience": PATIENCE[learner],
     }
     signed = signature(corpus, settings, grid)
     if is_done(path, signed):
@@ -131,11 +132,11 @@ def _table1(about: dict[str, dict[str, Any]]) -> str:
     lines = [
         "## Table 1: the data",
         "",
-        "| language | % crossing | train | validation | test |",
+        "| language | % non-projective | train | validation | test |",
         "| --- | --- | --- | --- | --- |",
     ]
     for language, row in about.items():
-        ours = [f"{row['crossing']:.2f}", *(f"{row[part]:,}" for part in ("train", "validation", "test"))]
+        ours = [f"{row['non_projective']:.2f}", *(f"{row[part]:,}" for part in ("train", "validation", "test"))]
         theirs = PAPER_DATA.get(language)
         beside = [""] * 4 if theirs is None else [f" ({theirs[0]:.2f})", *(f" ({count:,})" for count in theirs[1:])]
         lines.append("| " + " | ".join([language, *(a + b for a, b in zip(ours, beside, strict=True))]) + " |")
@@ -200,7 +201,7 @@ def _signs(languages: Sequence[str], cells: dict[str, Any]) -> str:
 def _describe(corpus: Corpus) -> dict[str, Any]:
     kept = len(corpus.train) - int(len(corpus.train) * HELD_OUT)
     return {
-        "crossing": 100 * Statistics.of(corpus.train).crossing_arc_share,
+        "non_projective": 100 * Statistics.of(corpus.train).non_projective_arc_share,
         "train": sum(map(len, corpus.train[:kept])),
         "validation": sum(map(len, corpus.train[kept:])),
         "test": sum(map(len, corpus.test)),

@@ -1,0 +1,110 @@
+"""The experiments run on any CoNLL-X folder, make their tables from what is there, and compute nothing twice."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.errors import TreebankError
+from headway.evaluation import evaluate, sign_test
+from headway.reproduce import fernandes2012, first_order, koo2007
+from headway.reproduce.corpora import Corpus
+from headway.tuning import tune
+from tests.models.toy_treebank import sentences
+
+OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two languages: one plain, with a test file in gzip, one with crossing arcs and several roots."""
+    folder = tmp_path_factory.mktemp("conllx")
+    for seed, language in enumerate(["dutch", "toyish"]):
+        kinds = {"crossing": True, "two_roots": language == "toyish"}
+        (folder / language).mkdir()
+        train = "".join(s.to_conllx() for s in sentences(30, seed, **kinds))
+        test = "".join(s.to_conllx() for s in sentences(12, 10 + seed, **kinds))
+        (folder / language / "train.conll").write_text(train, encoding="utf-8")
+        (folder / language / "test.conll.gz").write_bytes(gzip.compress(test.encode()))
+    (folder / "notes").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def koo(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("koo2007")
+    koo2007.run(data, output, languages=None, say=lambda line: None, **OPTIONS)
+    return output
+
+
+def test_koo2007_makes_every_cell_and_the_tables(koo: Path) -> None:
+    cells = {path.stem for path in (koo / "quick").glob("*-*-*.json")}
+    learners = ("perceptron", "eg", "loglinear")
+    assert cells == {f"{x}-{y}-{z}" for x in ("dutch", "toyish") for y in learners for z in ("p", "np")}
+    tables = (koo / "quick.md").read_text("utf-8")
+    cell = json.loads((koo / "quick" / "dutch-perceptron-np.json").read_text("utf-8"))
+    assert f"{cell['uas']:.2f} (78.83)" in tables  # ours, and the paper's beside it
+    assert "| toyish |" in tables
+    assert tables.count("## Table") == 3
+
+
+def test_koo2007_chooses_on_held_out_data_and_tests_that_model(koo: Path, data: Path) -> None:
+    cell = json.loads((koo / "quick" / "toyish-perceptron-np.json").read_text("utf-8"))
+    corpus = Corpus.read(data, "toyish")
+    assert not corpus.single_root
+    tuning = tune(corpus.train, grid=cell["signature"]["grid"], **cell["signature"]["settings"])
+    scores = evaluate(corpus.test, [found.sentence for found in tuning.parser.parse(corpus.test)])
+    assert cell["uas"] == scores.uas_no_punct
+    assert cell["right"] == scores.per_sentence_no_punct.heads.tolist()
+
+
+def test_koo2007_table_3_goes_by_held_out_scores_and_the_sign_test_by_sentence(koo: Path) -> None:
+    cells = {path.stem: json.loads(path.read_text("utf-8")) for path in (koo / "quick").glob("*-*-*.json")}
+
+    def chosen(language: str, learner: str) -> dict[str, Any]:
+        return max((cells[f"{language}-{learner}-{kind}"] for kind in ("p", "np")), key=lambda cell: cell["validation"])
+
+    tables = (koo / "quick.md").read_text("utf-8")
+    rows = {letter: [chosen(language, name)["uas"] for language in ("dutch", "toyish")]
+            for letter, name in (("P", "perceptron"), ("E", "eg"), ("L", "loglinear"))}  # fmt: skip
+    for letter, (one, two) in rows.items():
+        assert f"| {letter} | {one:.2f} | {two:.2f} | {(one + two) / 2:.2f} |" in tables
+    ours, theirs = ([x for language in ("dutch", "toyish") for x in chosen(language, name)["right"]]
+                    for name in ("eg", "perceptron"))  # fmt: skip
+    test = sign_test(ours, theirs)
+    assert f"Max-margin: better on {test.wins}, worse on {test.losses}" in tables
+
+
+def test_koo2007_computes_nothing_twice(koo: Path, data: Path) -> None:
+    said: list[str] = []
+    before = {path: path.stat().st_mtime_ns for path in (koo / "quick").glob("*-*-*.json")}
+    koo2007.run(data, koo, languages=["dutch"], say=said.append, **OPTIONS)
+    assert {path: path.stat().st_mtime_ns for path in (koo / "quick").glob("*-*-*.json")} == before
+    assert len(said) == 1  # the tables, no cell
+
+
+def test_first_order_trains_the_best_on_everything(data: Path, tmp_path: Path) -> None:
+    first_order.run(data, tmp_path, languages=["toyish"], say=lambda line: None, **OPTIONS)
+    cell = json.loads((tmp_path / "quick" / "toyish.json").read_text("utf-8"))
+    scores = {name: max(trial["uas"] for trial in trials) for name, trials in cell["held_out"].items()}
+    assert scores[cell["chosen"]["learner"]] == max(scores.values())
+    assert cell["test"]["sentences"] == 12
+    assert f"| {cell['test']['uas_no_punct']:.2f} |" in (tmp_path / "quick.md").read_text("utf-8")
+
+
+def test_fernandes2012_has_both_perceptrons(data: Path, tmp_path: Path) -> None:
+    fernandes2012.run(data, tmp_path, languages=["dutch"], say=lambda line: None, **OPTIONS)
+    table = (tmp_path / "quick.md").read_text("utf-8")
+    assert "structure perceptron | 90.06 |" in table
+    assert "large-margin" in table
+
+
+def test_a_folder_without_treebanks_is_named(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(TreebankError, match="give the folder of the languages"):
+        koo2007.run(tmp_path, tmp_path, languages=None, say=print, **OPTIONS)
+    with pytest.raises(TreebankError, match="notes"):
+        koo2007.run(data, tmp_path, languages=["notes"], say=print, **OPTIONS)
