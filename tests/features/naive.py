@@ -116,7 +116,7 @@ def features(template: Template, sentence: Sentence, coder: Coder, head: int, mo
 
 
 @lru_cache
-def multiplier(template: Template, number: int) -> int:
+def multiplier(template: Template, number: int | str) -> int:
     digest = blake2b(f"{template} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") | 1
 
@@ -149,32 +149,49 @@ def arcs(sentence: Sentence) -> Iterator[tuple[int, int]]:
     yield from ((h, m) for h in range(n + 1) for m in range(1, n + 1) if h != m)
 
 
-def indices(compiled: ArcFeatures, sentence: Sentence, coder: Coder, head: int, modifier: int) -> list[int]:
-    """Every weight an arc touches, as often as it does."""
+def indices(
+    compiled: ArcFeatures, sentence: Sentence, coder: Coder, head: int, modifier: int, label: int = 0
+) -> list[int]:
+    """Every weight an arc touches, as often as it does; arcs without labels have label 0."""
     found, offset = [], 0
     for block in compiled.blocks:
         for feature in features(block.template, sentence, coder, head, modifier):
-            found.append(offset + (key(feature, coder) >> (64 - block.bits)))
+            hashed = (key(feature, coder) + label * multiplier(block.template, "label")) % 2**64
+            found.append(offset + (hashed >> (64 - block.bits)))
         offset += 1 << block.bits
     return found
 
 
-def score(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, weights: Floats) -> Floats:
-    """(B, N+1, N+1, ...) for weights (size, ...); zeros where there is no arc."""
+def score_labels(
+    compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, weights: Floats, labels: int
+) -> Floats:
+    """(B, N+1, N+1, L); zeros where there is no arc."""
     width = max(map(len, sentences)) + 1
-    scores = np.zeros((len(sentences), width, width, *weights.shape[1:]))
+    scores = np.zeros((len(sentences), width, width, labels))
     for b, sentence in enumerate(sentences):
         for h, m in arcs(sentence):
-            for index in indices(compiled, sentence, coder, h, m):
-                scores[b, h, m] += weights[index]
+            for label in range(labels):
+                for index in indices(compiled, sentence, coder, h, m, label):
+                    scores[b, h, m, label] += weights[index]
     return scores
 
 
-def add(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, amounts: Floats) -> Floats:
-    """What adding the amounts (B, N+1, N+1, ...) leaves in weights that were zero."""
-    weights = np.zeros((compiled.size, *amounts.shape[3:]))
+def add_labels(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, amounts: Floats) -> Floats:
+    """What adding the amounts (B, N+1, N+1, L) leaves in weights that were zero."""
+    weights = np.zeros(compiled.size)
     for b, sentence in enumerate(sentences):
         for h, m in arcs(sentence):
-            for index in indices(compiled, sentence, coder, h, m):
-                weights[index] += amounts[b, h, m]
+            for label, amount in enumerate(amounts[b, h, m].tolist()):
+                for index in indices(compiled, sentence, coder, h, m, label):
+                    weights[index] += amount
     return weights
+
+
+def score(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, weights: Floats) -> Floats:
+    """(B, N+1, N+1); zeros where there is no arc."""
+    return score_labels(compiled, sentences, coder, weights, 1)[..., 0]
+
+
+def add(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, amounts: Floats) -> Floats:
+    """What adding the amounts (B, N+1, N+1) leaves in weights that were zero."""
+    return add_labels(compiled, sentences, coder, amounts[..., None])

@@ -146,9 +146,9 @@ def rows_of(case: Case) -> tuple[Ints, Ints, Ints, Ints]:
 @given(cases(), st.integers(1, 4))
 def test_scores_of_labels(case: Case, labels: int) -> None:
     wanted, b, h, m = rows_of(case)
-    weights, scores = case.whole(case.features.size, labels), np.full((len(b), labels), 7.0)
+    weights, scores = case.whole(case.features.size), np.full((len(b), labels), 7.0)
     case.features.score_labels(weights, case.coded, case.all, wanted, scores)
-    expected = 7.0 + naive.score(case.features, case.sentences, case.coder, weights)
+    expected = 7.0 + naive.score_labels(case.features, case.sentences, case.coder, weights, labels)
     np.testing.assert_array_equal(scores[wanted[b, h, m]], expected[b, h, m])
 
 
@@ -158,10 +158,10 @@ def test_adding_labels(case: Case, labels: int) -> None:
     amounts = case.amounts(labels)
     rows = np.zeros((len(b), labels))
     rows[wanted[b, h, m]] = amounts[b, h, m]
-    weights = np.zeros((case.features.size, labels))
+    weights = np.zeros(case.features.size)
     case.features.add_labels(weights, case.coded, case.all, wanted, rows)
     kept = np.where(expand(wanted >= 0, amounts), amounts, 0.0)
-    np.testing.assert_array_equal(weights, naive.add(case.features, case.sentences, case.coder, kept))
+    np.testing.assert_array_equal(weights, naive.add_labels(case.features, case.sentences, case.coder, kept))
 
 
 def long_case(n: int = 40, size: int = 9) -> Case:
@@ -236,25 +236,31 @@ def padded_heads(text: Sequence[Sentence]) -> Ints:
 
 @given(st.lists(sentences(), min_size=2, max_size=4), st.lists(templates(), min_size=1, max_size=4, unique=True))
 @settings(max_examples=40)
-def test_sizes_and_collisions_come_from_the_trees(text: list[Sentence], table: list[Template]) -> None:
+@pytest.mark.parametrize("kinds", [0, 3])
+def test_sizes_and_collisions_come_from_the_trees(kinds: int, text: list[Sentence], table: list[Template]) -> None:
+    """With labels, from the labelled trees, and with room for wrong labels."""
     coder = Coder.learn(text)
+    heads = padded_heads(text)
+    labels = None if not kinds else np.where(heads < 0, -1, (7 * heads + np.arange(heads.shape[1])) % kinds)
+    room = 4 if kinds else 2
     varied = {field for field, values in coder.fields.items() if len(values) > 1} | ({"feat"} if coder.feats else set())
     if not any({atom.field for atom in template.atoms} <= varied for template in table):
         with pytest.raises(TemplateError, match="no field of the templates varies"):
-            ArcFeatures.learn(table, coder, coder.code(text), padded_heads(text))
+            ArcFeatures.learn(table, coder, coder.code(text), heads, labels)
         return
-    learned = ArcFeatures.learn(table, coder, coder.code(text), padded_heads(text))
+    learned = ArcFeatures.learn(table, coder, coder.code(text), heads, labels)
     total_keys = total_collisions = 0
     for block in learned.blocks:
         fired = [
-            naive.key(feature, coder)
-            for sentence in text
+            (naive.key(feature, coder) + label * naive.multiplier(block.template, "label")) % 2**64
+            for b, sentence in enumerate(text)
             for m, h in enumerate(sentence.heads.tolist()[1:], start=1)  # type: ignore[union-attr]
+            for label in [0 if labels is None else int(labels[b, m])]
             for feature in naive.features(block.template, sentence, coder, h, m)
         ]
         keys = set(fired)
         assert block.keys == len(keys)
-        assert 2 * max(1, len(keys)) <= 1 << block.bits < max(4, 4 * len(keys))
+        assert room * max(1, len(keys)) <= 1 << block.bits < 2 * room * max(1, len(keys))
         assert block.collisions == len(keys) - len({key >> (64 - block.bits) for key in keys})
         total_keys, total_collisions = total_keys + block.keys, total_collisions + block.collisions
     assert learned.size == sum(1 << block.bits for block in learned.blocks)

@@ -50,21 +50,21 @@ def arc_mask(text: list[Sentence]) -> NDArray[np.bool_]:
 def test_joint_scores_are_those_of_the_arc_and_of_its_label(
     text: list[Sentence], first: list[Template], second: list[Template]
 ) -> None:
-    """The weights are one vector: the arcs', then the labels' in rows of L."""
+    """The weights are one vector: the arcs', then the labels'."""
     coder = Coder.learn(text)
     arcs, joint = features(first, coder), features(second, coder, 3)
     scorer = ArcScorer(arcs, joint, LABELS)
-    assert scorer.size == arcs.size + 3 * joint.size
+    assert scorer.size == arcs.size + joint.size
     weights, coded, every = whole(1, scorer.size), coder.code(text), np.arange(len(text))
     scores, mask = scorer.score(weights, coded, every), arc_mask(text)
     expected = naive.score(arcs, text, coder, weights[: arcs.size])[..., None]
-    expected = expected + naive.score(joint, text, coder, weights[arcs.size :].reshape(-1, 3))
+    expected = expected + naive.score_labels(joint, text, coder, weights[arcs.size :], 3)
     np.testing.assert_array_equal(scores[mask], expected[mask])
     amounts = whole(2, *scores.shape) * mask[..., None]
     added = np.zeros(scorer.size)
     scorer.add(added, coded, every, amounts)
     np.testing.assert_array_equal(added[: arcs.size], naive.add(arcs, text, coder, amounts.sum(axis=-1)))
-    np.testing.assert_array_equal(added[arcs.size :].reshape(-1, 3), naive.add(joint, text, coder, amounts))
+    np.testing.assert_array_equal(added[arcs.size :], naive.add_labels(joint, text, coder, amounts))
     assert np.vdot(amounts, scores) == added @ weights
 
 
@@ -108,13 +108,13 @@ def test_labels_of_given_arcs(text: list[Sentence], table: list[Template]) -> No
     coder = Coder.learn(text)
     compiled = features(table, coder)
     scorer = LabelScorer(compiled, LABELS)
-    assert scorer.size == 3 * compiled.size
+    assert scorer.size == compiled.size
     examples = LabelExamples(scorer, *code_trees(text, coder, LABELS))
     weights, every = whole(6, scorer.size), np.arange(len(text))
     scores, gold = examples.score(weights, every), examples.gold(every)
     assert scores.shape == gold.shape == (len(text), max(map(len, text)) + 1, 3)
     amounts, at_arcs = np.zeros_like(scores), np.zeros((*arc_mask(text).shape, 3))
-    full = naive.score(compiled, text, coder, weights.reshape(-1, 3))
+    full = naive.score_labels(compiled, text, coder, weights, 3)
     for b, sentence in enumerate(text):
         assert sentence.heads is not None
         assert sentence.labels is not None
@@ -127,7 +127,7 @@ def test_labels_of_given_arcs(text: list[Sentence], table: list[Template]) -> No
         assert not scores[b, 0].any()
     added = np.zeros(scorer.size)
     examples.add(added, every, amounts)
-    np.testing.assert_array_equal(added.reshape(-1, 3), naive.add(compiled, text, coder, at_arcs))
+    np.testing.assert_array_equal(added, naive.add_labels(compiled, text, coder, at_arcs))
 
 
 def test_coded_trees_are_padded_with_minus_one() -> None:

@@ -212,7 +212,6 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "feats null": lambda data, _: put(data, "feats", None),
     "labels null": lambda data, _: put(data, "labels", None),
     "labels empty": lambda data, _: put(data, "labels", []),
-    "a label too few": lambda data, _: put(data, "labels", data["labels"][1:]),
     "about a number": lambda data, _: put(data, "about", 3),
     "about missing": lambda data, _: data.pop("about"),
     "projective missing": lambda data, _: data.pop("projective"),

@@ -13,6 +13,9 @@ trees, so that a template over tags stays within a few cache lines and cannot di
 that fall on the same index share a weight; `ArcFeatures.collisions` counts them. Threads take sentences when scoring,
 and blocks when adding: no two write the same weight, and threads never change a result.
 
+Labels. The number of an arc's label can be one more atom: `score_labels` then gives a score to every label of an arc,
+and a weight exists only for a feature together with a label, not for every pair of them.
+
 Multipliers come from a hash of the template's text, so adding or dropping a template leaves the others' keys alone.
 """
 
@@ -34,6 +37,7 @@ from headway.inference.jit import kernel, part
 
 # A block has this many slots for every distinct key of the training trees: wrong arcs have keys too.
 _SLOTS_PER_KEY = 2
+_SLOTS_PER_LABELLED_KEY = 4  # and so have wrong labels of right arcs
 _MOST_BITS = 22
 
 # An amount this small is lost in the rounding of any weight worth having; most marginals of a trained model are.
@@ -65,10 +69,12 @@ class ArcFeatures:
         return cls(tuple(blocks), _compile([b.template for b in blocks], [b.bits for b in blocks], coder))
 
     @classmethod
-    def learn(cls, templates: Sequence[Template], coder: Coder, coded: Coded, heads: Ints) -> ArcFeatures:
+    def learn(
+        cls, templates: Sequence[Template], coder: Coder, coded: Coded, heads: Ints, labels: Ints | None = None
+    ) -> ArcFeatures:
         """Size every block from the training trees; templates that say the same as an earlier one are left out.
 
-        `heads` is (B, N+1), padded with -1.
+        `heads` is (B, N+1), padded with -1; so are `labels`, given as numbers, where features are to tell labels apart.
         """
         useful = _distinct(templates, coder, coded)
         if not useful:
@@ -77,9 +83,11 @@ class ArcFeatures:
             )
         compiled = _compile(useful, [0] * len(useful), coder)
         blocks = []
+        room = _SLOTS_PER_KEY if labels is None else _SLOTS_PER_LABELLED_KEY
+        gold = (heads, np.zeros_like(heads) if labels is None else labels)
         for t, template in enumerate(useful):
-            keys = np.unique(_tree_keys(compiled, t, coded.nodes, coded.roots, coded.lengths, heads))
-            bits = min(_MOST_BITS, max(1, int(_SLOTS_PER_KEY * max(1, len(keys)) - 1).bit_length()))
+            keys = np.unique(_tree_keys(compiled, t, coded.nodes, coded.roots, coded.lengths, *gold))
+            bits = min(_MOST_BITS, max(1, int(room * max(1, len(keys)) - 1).bit_length()))
             slots = len(np.unique(keys >> np.uint64(64 - bits)))
             blocks.append(Block(template, bits, len(keys), len(keys) - slots))
         return cls.compile(blocks, coder)
@@ -116,7 +124,7 @@ class ArcFeatures:
         _in_threads(run, len(self.blocks), threads)
 
     def score_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
-        """Add a weight a label, weights (size, L), to `scores` (R, L).
+        """Add w·f(h, m, l) to `scores` (R, L), for every label.
 
         The arc [b, h, m] has row wanted[b, h, m]; a negative one passes it over.
         """
@@ -124,7 +132,7 @@ class ArcFeatures:
         _score_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, weights, scores)
 
     def add_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, amounts: Floats) -> None:
-        """Add `amounts` (R, L) times the features of the wanted arcs to weights (size, L)."""
+        """Add `amounts` (R, L) times the features of the wanted arcs with each label to the weights."""
         rows = wanted.reshape(len(which), -1)
         _add_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, amounts, weights)
 
@@ -189,16 +197,20 @@ def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -
         head_feat=head_feat,
         modifier_feat=modifier_feat,
         each_multiplier=np.ascontiguousarray(multipliers[:, 1:3]),
+        label_multiplier=np.array([_multiplier(template, "label") for template in templates], np.uint64),
         offset=np.cumsum(sizes) - sizes,
         drop=np.uint64(64) - np.array(bits, np.uint64),
     )
 
 
-def _multipliers(template: Template, count: int) -> Keys:
-    """Odd 64-bit numbers drawn from the template's text: for direction and distance, two for what fires for each
-    value, then one an atom."""
-    drawn = [blake2b(f"{template} {k}".encode(), digest_size=8).digest() for k in range(count)]
-    return np.frombuffer(b"".join(drawn), "<u8").astype(np.uint64) | np.uint64(1)
+def _multipliers(template: Template, count: int) -> list[int]:
+    """For direction and distance, two for what fires for each value, then one an atom."""
+    return [_multiplier(template, k) for k in range(count)]
+
+
+def _multiplier(template: Template, name: int | str) -> int:
+    """An odd 64-bit number drawn from the template's text."""
+    return int.from_bytes(blake2b(f"{template} {name}".encode(), digest_size=8).digest(), "little") | 1
 
 
 @kernel
@@ -296,12 +308,13 @@ def _arcs_that_count(amounts: Floats, lengths: Ints, width: int) -> tuple[Ints, 
 def _score_labels(
     templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Floats, scores: Floats
 ) -> None:
-    """scores[wanted[b, cell], l] += weights[features of the arc, l]."""
+    """scores[wanted[b, cell], l] += weights of the features of the arc with label l."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
     cells, keys = work.cells, work.keys
     for t in range(len(templates.offset)):
-        offset, drop, way = templates.offset[t], templates.drop[t], way_of(templates, t)
+        block = weights[templates.offset[t] :]
+        drop, way, multiplier = templates.drop[t], way_of(templates, t), templates.label_multiplier[t]
         for b in range(len(roots)):
             root, n = roots[b], lengths[b]
             word_keys(t, templates, nodes.codes, root, n, work)
@@ -309,17 +322,17 @@ def _score_labels(
             for start in range(0, n + 1, heads):
                 count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
                 for k in range(count):
-                    row, index = wanted[b, cells[k]], offset + np.int64(keys[k] >> drop)
-                    if row >= 0 and index >= 0:
+                    row = wanted[b, cells[k]]
+                    if row >= 0:
                         for label in range(scores.shape[1]):
-                            scores[row, label] += weights[index, label]
+                            scores[row, label] += block[(keys[k] + multiplier * np.uint64(label)) >> drop]
 
 
 @kernel
 def _add_labels(
     templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Floats
 ) -> None:
-    """weights[features of the arc, l] += amounts[wanted[b, cell], l]."""
+    """weights += amounts[wanted[b, cell], l] x features of the arc with label l."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
     cells, keys = work.cells, work.keys
@@ -328,7 +341,8 @@ def _add_labels(
         for label in range(amounts.shape[1]):
             counts[row] |= abs(amounts[row, label]) > _NEGLIGIBLE
     for t in range(len(templates.offset)):
-        offset, drop, way = templates.offset[t], templates.drop[t], way_of(templates, t)
+        block = weights[templates.offset[t] :]
+        drop, way, multiplier = templates.drop[t], way_of(templates, t), templates.label_multiplier[t]
         for b in range(len(roots)):
             root, n = roots[b], lengths[b]
             word_keys(t, templates, nodes.codes, root, n, work)
@@ -336,15 +350,16 @@ def _add_labels(
             for start in range(0, n + 1, heads):
                 count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
                 for k in range(count):
-                    row, index = wanted[b, cells[k]], offset + np.int64(keys[k] >> drop)
-                    if row >= 0 and index >= 0 and counts[row]:
+                    row = wanted[b, cells[k]]
+                    if row >= 0 and counts[row]:
                         for label in range(amounts.shape[1]):
-                            weights[index, label] += amounts[row, label]
+                            if abs(amounts[row, label]) > _NEGLIGIBLE:
+                                block[(keys[k] + multiplier * np.uint64(label)) >> drop] += amounts[row, label]
 
 
 @kernel
-def _tree_keys(templates: Compiled, t: int, nodes: Nodes, roots: Ints, lengths: Ints, gold: Ints) -> Keys:
-    """The keys of template t on the arcs of every tree; gold (B, width) are heads."""
+def _tree_keys(templates: Compiled, t: int, nodes: Nodes, roots: Ints, lengths: Ints, gold: Ints, labels: Ints) -> Keys:
+    """The keys of template t on the labelled arcs of every tree; gold (B, width) are heads."""
     width = gold.shape[1]
     _, work = work_for(nodes.feat_start, roots, lengths)
     cells, keys = work.cells, work.keys
@@ -361,7 +376,8 @@ def _tree_keys(templates: Compiled, t: int, nodes: Nodes, roots: Ints, lengths: 
                 larger[:size] = found[:size]
                 found = larger
             for k in range(count):
-                if gold[b, cells[k] - h * width] == h:
-                    found[size] = keys[k]
+                m = cells[k] - h * width
+                if gold[b, m] == h:
+                    found[size] = keys[k] + templates.label_multiplier[t] * np.uint64(labels[b, m])
                     size += 1
     return found[:size]

@@ -40,6 +40,7 @@ class Compiled(NamedTuple):
     head_feat: NDArray[np.bool_]  # (T,) fires for each feature of the head
     modifier_feat: NDArray[np.bool_]  # (T,) and of the modifier
     each_multiplier: Keys  # (T, 2) of the value between or the head's feature, and of the modifier's
+    label_multiplier: Keys  # (T,)
     offset: Ints  # (T,) where the block begins
     drop: Keys  # (T,) 64 - bits: what is shifted out of the key
 

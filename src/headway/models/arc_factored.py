@@ -1,10 +1,10 @@
 """The arc-factored model: the score of a tree is the sum of the scores of its arcs (koo2007 section 2).
 
     s(h, m) = w·f(h, m)                              an arc
-    s(h, m, l) = w·f(h, m) + v_l·g(h, m)             an arc with its label, where labels are chosen with the tree
+    s(h, m, l) = w·f(h, m) + v·g(h, m, l)            an arc with its label, where labels are chosen with the tree
 
-f are the templates of a table such as `standard`, g those of `joint`. The weights are one vector: w, and
-after it v as rows of L, one a label. `ArcExamples` shows training sentences to `headway.learning`.
+f are the templates of a table such as `standard`, g those of `joint`, which see the label too. The weights are one
+vector: w, and after it v. `ArcExamples` shows training sentences to `headway.learning`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ArcScorer:
     @property
     def size(self) -> int:
         """How many weights there are."""
-        return self.arcs.size + (self.joint.size * len(self.labels) if self.joint else 0)
+        return self.arcs.size + (self.joint.size if self.joint else 0)
 
     def score(self, weights: Floats, coded: Coded, which: Ints) -> Floats:
         """(B, N+1, N+1), or (B, N+1, N+1, L) with labels."""
@@ -43,7 +43,7 @@ class ArcScorer:
         if self.joint is None:
             return arcs
         scores = np.repeat(arcs.reshape(-1, 1), len(self.labels), axis=1)
-        self.joint.score_labels(self._label_weights(weights), coded, which, _all_rows(arcs), scores)
+        self.joint.score_labels(weights[self.arcs.size :], coded, which, _all_rows(arcs), scores)
         return scores.reshape(*arcs.shape, -1)
 
     def add(self, weights: Floats, coded: Coded, which: Ints, amounts: Floats) -> None:
@@ -52,10 +52,7 @@ class ArcScorer:
         self.arcs.add(weights[: self.arcs.size], coded, which, arcs, self.threads)
         if self.joint is not None:
             rows = amounts.reshape(-1, len(self.labels))
-            self.joint.add_labels(self._label_weights(weights), coded, which, _all_rows(arcs), rows)
-
-    def _label_weights(self, weights: Floats) -> Floats:
-        return weights[self.arcs.size :].reshape(-1, len(self.labels))
+            self.joint.add_labels(weights[self.arcs.size :], coded, which, _all_rows(arcs), rows)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Labels after the tree: each arc's label is chosen on its own, by a linear classifier over the arc's features.
 
-    label(h, m) = argmax_l v_l·g(h, m)
+    label(h, m) = argmax_l v·g(h, m, l)
 
-The weights are rows of L, one a label, in one vector. Scoring a tree costs O(T n L) for T templates.
+Scoring a tree costs O(T n L) for T templates.
 `LabelExamples` shows the arcs of training trees to `headway.learning`, whose learners train this like any structure.
 """
 
@@ -27,21 +27,18 @@ class LabelScorer:
     @property
     def size(self) -> int:
         """How many weights there are."""
-        return self.features.size * len(self.labels)
+        return self.features.size
 
     def score(self, weights: Floats, coded: Coded, which: Ints, heads: Ints) -> Floats:
         """(B, N+1, L) for the arcs of `heads` (B, N+1)."""
         rows = np.zeros((heads.size, len(self.labels)))
-        self.features.score_labels(self._rows(weights), coded, which, _tree_rows(heads), rows)
+        self.features.score_labels(weights, coded, which, _tree_rows(heads), rows)
         return rows.reshape(*heads.shape, -1)
 
     def add(self, weights: Floats, coded: Coded, which: Ints, heads: Ints, amounts: Floats) -> None:
         """weights += amounts (B, N+1, L) x features of the arcs of `heads`."""
         rows = amounts.reshape(-1, len(self.labels))
-        self.features.add_labels(self._rows(weights), coded, which, _tree_rows(heads), rows)
-
-    def _rows(self, weights: Floats) -> Floats:
-        return weights.reshape(-1, len(self.labels))
+        self.features.add_labels(weights, coded, which, _tree_rows(heads), rows)
 
 
 @dataclass(frozen=True)

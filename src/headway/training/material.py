@@ -62,7 +62,7 @@ class Material:
         coded, heads, chosen = code_trees(sentences, coder, labels)
         arcs = ArcFeatures.learn(load_templates(settings.templates), coder, coded, heads)
         if settings.labels == "joint":
-            joint = ArcFeatures.learn(load_templates("joint"), coder, coded, heads)
+            joint = ArcFeatures.learn(load_templates("joint"), coder, coded, heads, chosen)
             scorer = ArcScorer(arcs, joint, labels, threads)
         else:
             scorer = ArcScorer(arcs, threads=threads)

@@ -56,7 +56,7 @@ def _goes_on(monitor: Monitor) -> bool:
 def train_labeller(material: Material, seed: int, show: Show | None) -> tuple[LabelScorer, Floats]:
     """The classifier that labels the arcs of a tree."""
     arcs = material.examples
-    features = ArcFeatures.learn(load_templates("label"), material.coder, arcs.coded, arcs.heads)
+    features = ArcFeatures.learn(load_templates("label"), material.coder, arcs.coded, arcs.heads, arcs.labels)
     scorer = LabelScorer(features, material.labels)
     examples = LabelExamples(scorer, arcs.coded, arcs.heads, arcs.labels)
     monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
