@@ -89,9 +89,12 @@ def test_koo2007_computes_nothing_twice(koo: Path, data: Path) -> None:
 
 def test_first_order_trains_the_best_on_everything(data: Path, tmp_path: Path) -> None:
     first_order.run(data, tmp_path, languages=["toyish"], say=lambda line: None, **OPTIONS)
+    held_out = {path.stem: json.loads(path.read_text("utf-8")) for path in (tmp_path / "quick").glob("toyish-*.json")}
+    assert set(held_out) == {"toyish-perceptron", "toyish-margin", "toyish-loglinear"}
     cell = json.loads((tmp_path / "quick" / "toyish.json").read_text("utf-8"))
-    scores = {name: max(trial["uas"] for trial in trials) for name, trials in cell["held_out"].items()}
-    assert scores[cell["chosen"]["learner"]] == max(scores.values())
+    chosen = cell["signature"]["settings"]
+    assert held_out[f"toyish-{chosen['learner']}"]["uas"] == max(found["uas"] for found in held_out.values())
+    assert chosen["labels"] == "after"
     assert cell["test"]["sentences"] == 12
     assert f"| {cell['test']['uas_no_punct']:.2f} |" in (tmp_path / "quick.md").read_text("utf-8")
 

@@ -25,7 +25,7 @@ from headway.reproduce.corpora import (
     write_json,
 )
 from headway.training import LearnerName
-from headway.tuning import GRIDS, Tuning, tune
+from headway.tuning import GRIDS, tune
 
 CONTENDERS: dict[LearnerName, dict[str, Any]] = {
     "perceptron": {"epochs": 20, "grid": GRIDS["perceptron"]},
@@ -50,37 +50,51 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
 
 
 def _language(corpus: Corpus, results: Path, quick: bool, threads: int, say: Say) -> None:
-    path = results / f"{corpus.language}.json"
-    shared: dict[str, Any] = {"single_root": corpus.single_root, "templates": "standard", "patience": PATIENCE}
-    signed = signature(corpus, {**shared, "contenders": CONTENDERS, "quick": quick}, [])
+    """Choose on the held-out sentences, train on everything, test once."""
+    held_out = {learner: _contend(corpus, learner, results, quick, threads, say) for learner in CONTENDERS}
+    learner = max(held_out, key=lambda name: float(held_out[name]["uas"]))
+    chosen = {**held_out[learner]["settings"], "labels": "after"}
+    path, signed = results / f"{corpus.language}.json", signature(corpus, chosen, [])
     if is_done(path, signed):
         return
-    tunings: dict[LearnerName, Tuning] = {}
-    for learner, options in CONTENDERS.items():
-        options = {**options, "epochs": 2} if quick else options
-        tunings[learner] = tune(
-            corpus.train, held_out=HELD_OUT, threads=threads, learner=learner, labels="none", **shared, **options
-        )
-        say(f"{corpus.language} {learner}: held-out {_held_out(tunings[learner]):.2f}")
-    best = max(tunings.values(), key=_held_out)
-    chosen = replace(best.settings, labels="after")
-    trained = Parser.train(corpus.train, threads=threads, **asdict(chosen))
-    scores = test_once(Parser(replace(trained.model, projective=best.projective)), corpus, threads)
-    write_json(
-        path,
-        {
-            "signature": signed,
-            "chosen": asdict(chosen),
-            "decoding": "projective" if best.projective else "non-projective",
-            "held_out": {learner: [asdict(trial) for trial in t.trials] for learner, t in tunings.items()},
-            "test": scores.to_dict(),
-        },
-    )
+    trained = Parser.train(corpus.train, threads=threads, **chosen)
+    projective = bool(held_out[learner]["projective"])
+    scores = test_once(Parser(replace(trained.model, projective=projective)), corpus, threads)
+    decoding = "projective" if projective else "non-projective"
+    write_json(path, {"signature": signed, "decoding": decoding, "test": scores.to_dict()})
     say(f"{corpus.language}: test UAS {scores.uas_no_punct:.2f}, LAS {scores.las_no_punct:.2f}")
 
 
-def _held_out(tuning: Tuning) -> float:
-    return max(trial.uas for trial in tuning.trials)
+def _contend(
+    corpus: Corpus, learner: LearnerName, results: Path, quick: bool, threads: int, say: Say
+) -> dict[str, Any]:
+    """What a learner reaches on the held-out sentences, and with which settings."""
+    path = results / f"{corpus.language}-{learner}.json"
+    settings: dict[str, Any] = {
+        "learner": learner,
+        "single_root": corpus.single_root,
+        "templates": "standard",
+        "patience": PATIENCE,
+        "labels": "none",
+        **CONTENDERS[learner],
+        **({"epochs": 2} if quick else {}),
+    }
+    grid = settings.pop("grid")
+    signed = signature(corpus, settings, grid)
+    if is_done(path, signed):
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return found
+    tuning = tune(corpus.train, grid=grid, held_out=HELD_OUT, threads=threads, **settings)
+    found = {
+        "signature": signed,
+        "uas": max(trial.uas for trial in tuning.trials),
+        "settings": asdict(tuning.settings),
+        "projective": tuning.projective,
+        "trials": [asdict(trial) for trial in tuning.trials],
+    }
+    write_json(path, found)
+    say(f"{path.stem}: held-out {found['uas']:.2f}")
+    return found
 
 
 def table_text(results: Path) -> str:
@@ -92,11 +106,14 @@ def table_text(results: Path) -> str:
         "| --- |" + " --- |" * 8,
     ]
     for path in sorted(results.glob("*.json")):
+        language = path.stem
+        if "-" in language:
+            continue
         cell = json.loads(path.read_text("utf-8"))
-        chosen, test = cell["chosen"], cell["test"]
-        held_out = max(trial["uas"] for trial in cell["held_out"][chosen["learner"]])
-        row = [path.stem, chosen["learner"], f"{chosen['c']:g}", str(chosen["epochs"]), f"{held_out:.2f}"]
+        chosen, test = cell["signature"]["settings"], cell["test"]
+        held_out = json.loads((results / f"{language}-{chosen['learner']}.json").read_text("utf-8"))["uas"]
+        row = [language, chosen["learner"], f"{chosen['c']:g}", str(chosen["epochs"]), f"{held_out:.2f}"]
         row += [f"{test['uas_no_punct']:.2f}", f"{test['las_no_punct']:.2f}"]
-        row += [f"{peer[path.stem]:.2f}" if path.stem in peer else "" for peer in (PAPER, TURBO)]
+        row += [f"{peer[language]:.2f}" if language in peer else "" for peer in (PAPER, TURBO)]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
