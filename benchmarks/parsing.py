@@ -34,11 +34,12 @@ from headway import __version__
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
 from headway.features.templates import load_templates
+from headway.inference.batch import groups_by_length
 from headway.inference.first_order import argmax
 from headway.learning.examples import Trees
 from headway.learning.perceptron import Perceptron
 from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
-from headway.models.arc_model import batches
+from headway.models.arc_model import BATCH_CELLS
 from headway.pipeline import Parser
 from headway.treebank import read_treebank, roots, write_treebank
 
@@ -126,7 +127,7 @@ def _parse_stages(parser: Parser, path: Path, output: Path) -> dict[str, float]:
     model = parser.model
     sentences = list(read_treebank(path))
     coded = model.coder.code(sentences)
-    groups = list(batches(coded.lengths))
+    groups = list(groups_by_length(coded.lengths, BATCH_CELLS))
     scores = [model.scorer.score(model.weights, coded, which) for which in groups]
     options = {"projective": model.projective, "single_root": model.single_root, "threads": 1}
     heads = [argmax(s, lengths=coded.lengths[which], **options) for which, s in zip(groups, scores, strict=True)]

@@ -17,7 +17,7 @@ from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError
 from headway.inference.brute_force import all_trees
 from headway.models import arc_model
-from headway.models.arc_model import KIND, ArcModel, batches
+from headway.models.arc_model import KIND, ArcModel
 from headway.pipeline import Parser
 from headway.treebank import Sentence
 
@@ -109,22 +109,11 @@ def test_order_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     model, text = random_model("after", 3), sentences(40, 6, crossing=True)
     alone = [model.predict([sentence])[0] for sentence in text]
     for cells, threads in ((250_000, 1), (1, 1), (400, 1), (250_000, 3)):
-        monkeypatch.setattr(arc_model, "_BATCH_CELLS", cells)
+        monkeypatch.setattr(arc_model, "BATCH_CELLS", cells)
         for one, other in zip(model.predict(text, threads=threads), alone, strict=True):
             np.testing.assert_array_equal(one.heads, other.heads)
             np.testing.assert_array_equal(one.scores, other.scores)
             assert one.labels == other.labels
-
-
-@pytest.mark.parametrize("cells", [1, 100, 10_000])
-def test_batches_are_small_and_of_like_length(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
-    monkeypatch.setattr(arc_model, "_BATCH_CELLS", cells)
-    lengths = np.array([5, 1, 30, 5, 0, 2, 5])
-    found = list(batches(lengths))
-    assert sorted(np.concatenate(found).tolist()) == list(range(7))
-    assert all(len(b) == 1 or len(b) * (lengths[b].max() + 1) ** 2 <= cells for b in found)
-    assert len(found) == {1: 7, 10_000: 1}.get(cells, len(found))
-    assert list(batches(np.zeros(0, np.int64))) == []
 
 
 @pytest.mark.parametrize("labels", LABEL_CHOICES)

@@ -133,6 +133,22 @@ def over_sentences(
         list(pool.map(run, edges[:-1], edges[1:]))
 
 
+def groups_by_length(lengths: Ints, cells: float) -> Iterator[Ints]:
+    """Every sentence's position once, shortest first, in groups whose padded matrices have about `cells` cells at most.
+
+    >>> [group.tolist() for group in groups_by_length(np.array([3, 1, 1, 9]), 40)]
+    [[1, 2], [0], [3]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * (int(lengths[order[stop]]) + 1) ** 2 <= cells:
+            stop += 1
+        yield order[start:stop]
+        start = stop
+
+
 def _as_lengths(lengths: ArrayLike | None, scores: Floats) -> Ints:
     size, longest = scores.shape[0], scores.shape[1] - 1
     if lengths is None:

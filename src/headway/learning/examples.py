@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints, as_batch
+from headway.inference.batch import Floats, Ints, as_batch, groups_by_length
 from headway.inference.first_order import arc_marginals, argmax
 from headway.inference.labels import LabelledTreeDistribution
 
@@ -119,14 +119,7 @@ def chunks_by_length(examples: Examples) -> Iterator[Ints]:
     """Every sentence once, shortest first, in chunks whose padded scores stay small."""
     lengths = examples.lengths
     if not len(lengths):
-        return
-    order = np.argsort(lengths, kind="stable")
-    longest = order[-1:]
-    per_cell = examples.gold(longest).size / (int(lengths[longest[0]]) + 1) ** 2
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * per_cell * (int(lengths[order[stop]]) + 1) ** 2 <= _CHUNK:
-            stop += 1
-        yield order[start:stop]
-        start = stop
+        return iter(())
+    longest = np.argmax(lengths, keepdims=True)
+    scores_an_arc = examples.gold(longest).size / (int(lengths[longest[0]]) + 1) ** 2
+    return groups_by_length(lengths, _CHUNK / scores_an_arc)

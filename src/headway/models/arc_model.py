@@ -17,7 +17,7 @@ from headway.errors import ArchiveError
 from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coded, Coder
 from headway.features.templates import parse_templates
-from headway.inference.batch import Floats, Ints
+from headway.inference.batch import Floats, Ints, groups_by_length
 from headway.inference.first_order import argmax, marginals
 from headway.models.arc_factored import ArcScorer
 from headway.models.labeller import LabelScorer
@@ -26,7 +26,7 @@ from headway.treebank import Sentence
 KIND = "parser"
 
 # Padded arc scores of one batch: 2 MB
-_BATCH_CELLS = 250_000
+BATCH_CELLS = 250_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ArcModel:
         """The trees of some sentences, in their order; `mbr` maximises the expected number of right heads."""
         coded = self.coder.code(sentences)
         found: dict[int, Prediction] = {}
-        for which in batches(coded.lengths):
+        for which in groups_by_length(coded.lengths, BATCH_CELLS):
             for i, prediction in zip(which.tolist(), self._predict(coded, which, mbr, threads), strict=True):
                 found[i] = prediction
         return [found[i] for i in range(len(sentences))]
@@ -151,18 +151,6 @@ class ArcModel:
             bool(data["single_root"]),
             dict(data["about"]),
         )
-
-
-def batches(lengths: Ints) -> Iterator[Ints]:
-    """Every sentence once, in batches of like length whose padded scores stay small."""
-    order = np.argsort(lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * (int(lengths[order[stop]]) + 1) ** 2 <= _BATCH_CELLS:
-            stop += 1
-        yield order[start:stop]
-        start = stop
 
 
 def _sum_labels(scores: Floats) -> Floats:

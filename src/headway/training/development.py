@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.evaluation import is_punctuation
-from headway.inference.batch import Floats
+from headway.inference.batch import Floats, groups_by_length
 from headway.inference.first_order import argmax, log_partition
 from headway.models.arc_factored import ArcExamples, code_trees
-from headway.models.arc_model import batches
+from headway.models.arc_model import BATCH_CELLS
 from headway.training.material import Material
 from headway.training.settings import Settings
 from headway.treebank import Sentence
@@ -33,7 +33,7 @@ class Development:
         right = 0
         trees = self._trees if projective is None else {**self._trees, "projective": projective}
         lengths, gold = self._examples.lengths, self._examples.heads
-        for which in batches(lengths):
+        for which in groups_by_length(lengths, BATCH_CELLS):
             scores = self._examples.score(weights, which)
             arcs = scores if scores.ndim == 3 else scores.max(axis=-1)
             heads = argmax(arcs, lengths=lengths[which], threads=self._threads, **trees)
@@ -50,7 +50,7 @@ class Development:
         from scipy.optimize import minimize_scalar
 
         lengths = self._examples.lengths
-        scored = [(which, self._examples.score(weights, which)) for which in batches(lengths)]
+        scored = [(which, self._examples.score(weights, which)) for which in groups_by_length(lengths, BATCH_CELLS)]
         gold = sum(float(np.vdot(self._examples.gold(which), scores)) for which, scores in scored)
 
         def loss(exponent: float) -> float:
