@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import headway
-from headway.features.templates import parse_templates
+from headway.features.templates import load_templates, parse_templates
 from headway.pipeline import Parser
 from headway.treebank import Statistics, read_treebank
 from tests.cli import toy
@@ -129,7 +129,7 @@ def test_model_json(invoke: Invoke, model: Path, train_file: Path) -> None:
     assert sorted(found["labels"]) == sorted(Statistics.of(read_treebank(train_file)).labels)
     arcs, labeller = found["templates"]["arcs"], found["templates"]["labeller"]
     assert sum(block["weights"] for block in arcs) == loaded.weights.size
-    assert sum(block["weights"] for block in labeller) * 6 == loaded.label_weights.size
+    assert sum(block["weights"] for block in labeller) == loaded.label_weights.size
     assert found["weights"] == loaded.weights.size + loaded.label_weights.size
     assert "joint" not in found["templates"]
     assert all(0 <= block["collisions"] < block["keys"] <= block["weights"] for block in arcs)
@@ -163,5 +163,14 @@ def test_templates_can_be_read_back(invoke: Invoke, model: Path, train_file: Pat
     assert [b.template for b in Parser.load(tmp_path / "less").model.scorer.arcs.blocks] == templates[:-1]
 
 
-def test_only_models_have_templates(invoke: Invoke, test_file: Path) -> None:
-    assert "only models have templates" in invoke("info", test_file, "--templates", status=2).stderr
+def test_a_table_is_printed_as_it_is_written(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    text = invoke("info", "mcdonald2005", "--templates").stdout
+    assert text.startswith("#")
+    assert parse_templates(text) == load_templates("mcdonald2005")
+    mine = tmp_path / "mine.txt"
+    mine.write_text(text + "h.shape m.shape | dir\n", encoding="utf-8")
+    assert invoke("info", mine, "--templates").stdout.endswith("h.shape m.shape | dir\n")
+
+
+def test_a_treebank_has_no_templates(invoke: Invoke, test_file: Path) -> None:
+    assert "is not an atom" in invoke("info", test_file, "--templates", status=1).stderr

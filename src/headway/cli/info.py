@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "headway info train.conllu.gz",
     "headway info model.headway",
-    "headway info model.headway --templates > mine.txt",
+    "headway info standard --templates > mine.txt",
 )
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second begins a zip file without members
@@ -41,11 +41,16 @@ _SHARES = (
 
 
 def info(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A treebank (- is standard input) or a model.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A treebank (- is standard input), a model, or a table of templates.")
+    ],
     *,
     templates: Annotated[
         bool,
-        typer.Option("--templates", help="Print a model's templates only, as headway train --templates reads them."),
+        typer.Option(
+            "--templates",
+            help="Print the templates only, as headway train --templates reads them: a model's, or a table's.",
+        ),
     ] = False,
     skip_bad: options.SkipBadOption = False,
     json: options.JsonOption = False,
@@ -54,9 +59,17 @@ def info(
     if _is_zip(file):
         _describe_model(file, templates=templates, json=json)
     elif templates:
-        raise typer.BadParameter(f"--templates: {file} is no model; only models have templates")
+        _print_table(file)
     else:
         _describe_treebank(file, skip_bad=skip_bad, json=json)
+
+
+def _print_table(name: str) -> None:
+    from headway.features.templates import parse_templates, table_text
+
+    text = table_text(name)
+    parse_templates(text, name)  # a treebank is no table
+    typer.echo(text, nl=False)
 
 
 def _is_zip(name: str) -> bool:

@@ -77,20 +77,25 @@ def parse_templates(text: str, source: str = "templates") -> tuple[Template, ...
     return tuple(templates)
 
 
+def table_text(name: str) -> str:
+    """A table as it is written, with its comments: one that comes with Headway, by name, or a file."""
+    packaged = resources.files("headway.features") / "tables" / f"{name}.txt"
+    if "/" not in name and packaged.is_file():
+        return packaged.read_text("utf-8")
+    try:
+        return Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(table_names())
+        raise TemplateError(f"cannot read templates from {name}: {error}; the tables at hand are {known}") from None
+
+
 def load_templates(name: str) -> tuple[Template, ...]:
-    """A table that comes with Headway, by name, or a file.
+    """The templates of a table that comes with Headway, by name, or of a file.
 
     >>> len(load_templates("mcdonald2005")) > 40
     True
     """
-    packaged = resources.files("headway.features") / "tables" / f"{name}.txt"
-    if "/" not in name and packaged.is_file():
-        return parse_templates(packaged.read_text("utf-8"), name)
-    try:
-        return parse_templates(Path(name).read_text("utf-8"), name)
-    except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(table_names())
-        raise TemplateError(f"cannot read templates from {name}: {error}; the tables at hand are {known}") from None
+    return parse_templates(table_text(name), name)
 
 
 def table_names() -> tuple[str, ...]:
