@@ -41,7 +41,7 @@ from headway.learning.perceptron import Perceptron
 from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
 from headway.models.arc_model import BATCH_CELLS
 from headway.pipeline import Parser
-from headway.treebank import read_treebank, roots, write_treebank
+from headway.treebank import Sentence, read_treebank, roots, write_treebank
 
 TRAIN_BARS = {"danish": 40.0, "portuguese": 135.0}  # seconds, 10 epochs: half of TurboParser basic's
 PARSE_BAR = 25_000.0  # tokens a second, first order
@@ -162,13 +162,14 @@ def udpipe(train_path: Path, path: Path) -> dict[str, Any]:
         from ufal import udpipe as peer
     except ImportError:
         return {"missing": "pip install ufal.udpipe"}
-    some = list(read_treebank(train_path))[:300]
-    some = [s for s in some if len(roots(s.heads)) == 1]
+    some = [_with_root_label(s) for s in list(read_treebank(train_path))[:300] if len(roots(s.heads)) == 1]
     error = peer.ProcessingError()
     options = "iterations=1;structured_interval=0;transition_system=swap;transition_oracle=static_lazy;"
     model_data = peer.Trainer.train(
         "morphodita_parsito", _udpipe_sentences(peer, some), peer.Sentences(), "none", "none", options, error
     )
+    if error.occurred():
+        return {"missing": error.message}
     with tempfile.NamedTemporaryFile(suffix=".udpipe") as file:
         file.write(model_data)
         file.flush()
@@ -177,6 +178,12 @@ def udpipe(train_path: Path, path: Path) -> dict[str, Any]:
     pipeline = peer.Pipeline(model, "conllu", peer.Pipeline.NONE, peer.Pipeline.DEFAULT, "conllu")
     tokens = sum(map(len, read_treebank(path)))
     return {"tokens_per_second": tokens / min(_seconds(lambda: pipeline.process(text, error)) for _ in range(3))}
+
+
+def _with_root_label(sentence: Sentence) -> Sentence:
+    """UDPipe wants the root's label to be `root`, as in UD."""
+    labels = ["root" if head == 0 else label for head, label in zip(sentence.heads, sentence.labels, strict=True)]
+    return sentence.with_tree(sentence.heads, labels)
 
 
 def _udpipe_sentences(peer: Any, sentences: list[Any]) -> Any:
