@@ -5,7 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -326,3 +331,24 @@ def test_parsing_into_a_pipe_that_closes(spawn: Spawn, model: Path, tmp_path: Pa
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 1
+
+
+def test_terminated_it_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:
+    """The input never ends, so that the output is being written when the signal comes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headway", "parse", str(model), "-", "-o", str(tmp_path / "out.conllu")],
+        env={**os.environ, "HEADWAY_QUIET": "1"},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        process.wait(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
