@@ -297,7 +297,7 @@ def test_fields_that_differ_anywhere_are_both_kept() -> None:
     assert learned_from(text, "h.form\nh.lower") == ["h.form | -", "h.lower | -"]
 
 
-@pytest.mark.parametrize("name", ["mcdonald2005", "standard", "label", "joint"])
+@pytest.mark.parametrize("name", ["mcdonald2005", "mcdonald2006", "standard", "label", "joint"])
 def test_the_packaged_tables(name: str) -> None:
     case = long_case(12, 4)
     table = load_templates(name)

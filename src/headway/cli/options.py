@@ -71,7 +71,7 @@ LabelsOption = Annotated[
     ),
 ]
 TemplatesOption = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="Feature templates: standard, mcdonald2005, or a file.")
+    str, typer.Option(metavar="NAME|FILE", help="Feature templates: standard, mcdonald2005, mcdonald2006, or a file.")
 ]
 EpochsOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Passes over the data, at most.", show_default="by learner")

@@ -13,7 +13,7 @@ After the bar: `-` the atoms alone, `dir` with the direction of the arc, `dist` 
 Each way is a template of its own, with its own weights.
 
 The tables that come with Headway are `tables/*.txt`: `mcdonald2005` is the feature space of McDonald et al. 2005
-that koo2007 (section 6.1) builds on, with lemma and morphology as CoNLL-X gives them; `standard` is what
+that koo2007 (section 6.1) builds on; `mcdonald2006` is MSTParser's for CoNLL-X; `standard` is what
 `headway train` uses; `label` are the templates that choose a label for an arc.
 """
 

@@ -1,6 +1,6 @@
 """fernandes2012's own row of table 2.1: Portuguese, first order, structure perceptron, templates of MSTParser.
 
-The perceptron and its large-margin version (section 2.2) are trained with the `mcdonald2005` templates; the number of
+The perceptron and its large-margin version (section 2.2) are trained with the `mcdonald2006` templates; the number of
 passes, and C, are chosen on the held-out tenth of the training sentences; the models are then trained on all of them
 and parse the test sentences once.
 """
@@ -44,7 +44,7 @@ def _row(corpus: Corpus, learner: LearnerName, path: Path, quick: bool, threads:
         "learner": learner,
         "single_root": corpus.single_root,
         "labels": "none",
-        "templates": "mcdonald2005",
+        "templates": "mcdonald2006",
         "epochs": 3 if quick else PASSES,
         "patience": PATIENCE,
     }
