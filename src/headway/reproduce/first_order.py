@@ -39,7 +39,7 @@ TURBO = {"danish": 88.12, "dutch": 82.87, "portuguese": 90.42, "swedish": 88.57}
 
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
-    """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences and three passes."""
+    """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes."""
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
     for language in languages or languages_of(data):
