@@ -370,11 +370,11 @@ def _decode(
     chart = np.empty((span_chart.CHART, nodes, nodes))
     for b in range(start, stop):
         if lengths[b] > 0:
-            found[b] = _best_tree(scores[b], lengths[b], single_root, chart, heads[b])
+            found[b] = best_tree(scores[b], lengths[b], single_root, chart, heads[b])
 
 
 @part
-def _best_tree(scores: Floats, n: int, single_root: bool, chart: Floats, heads: Ints) -> bool:
+def best_tree(scores: Floats, n: int, single_root: bool, chart: Floats, heads: Ints) -> bool:
     """The chart of `span_chart` with max for sum; the way back looks again for the terms that attain it."""
     c, ct, arcs, q = chart
     first = 1 if single_root else 0

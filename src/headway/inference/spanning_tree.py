@@ -65,11 +65,26 @@ def _decode(
         n = lengths[b]
         if n == 0:
             continue
-        ok = arborescence(scores[b], n, False, enter, via, value, index, heads[b])
-        if ok and single_root and not _one_root(heads[b], n):
-            ok = arborescence(scores[b], n, True, enter, via, value, index, heads[b])
-            ok = ok and _one_root(heads[b], n)
-        found[b] = ok
+        found[b] = best_tree(scores[b], n, single_root, enter, via, value, index, heads[b])
+
+
+@part
+def best_tree(
+    scores: Floats,
+    n: int,
+    single_root: bool,
+    enter: Floats,
+    via: NDArray[np.int32],
+    value: Floats,
+    index: Ints,
+    heads: Ints,
+) -> bool:
+    """One sentence's best heads of the class; False if there are none. The arrays before `heads` are workspace."""
+    ok = arborescence(scores, n, False, enter, via, value, index, heads)
+    if ok and single_root and not _one_root(heads, n):
+        ok = arborescence(scores, n, True, enter, via, value, index, heads)
+        ok = ok and _one_root(heads, n)
+    return ok
 
 
 @part
