@@ -6,6 +6,7 @@ Everything is looked up word by word in the sentence's own columns; keys are Pyt
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
+from headway.features.part_features import PartFeatures
 from headway.features.templates import Template
 from headway.treebank import Sentence
 
@@ -195,3 +197,32 @@ def score(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, we
 def add(compiled: ArcFeatures, sentences: Sequence[Sentence], coder: Coder, amounts: Floats) -> Floats:
     """What adding the amounts (B, N+1, N+1) leaves in weights that were zero."""
     return add_labels(compiled, sentences, coder, amounts[..., None])
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a tree: the node of each role, None where it has none; codes of direction and of distance."""
+
+    nodes: dict[str, int | None]
+    direction: int = 0
+    distance: int = 0
+
+
+def part_key(template: Template, sentence: Sentence, coder: Coder, part: Part) -> int:
+    ways = {"-": 0, "dir": part.direction, "dist": part.distance}
+    total = multiplier(template, 0) * ways[template.conjunction]
+    for position, atom in enumerate(template.atoms, start=3):
+        node = part.nodes[atom.node]
+        if node is not None:  # a code of 0 would add nothing
+            text = value(sentence, node + atom.offset, atom.field)
+            total += multiplier(template, position) * code(coder, atom.field, text)
+    return total % 2**64
+
+
+def part_indices(compiled: PartFeatures, sentence: Sentence, coder: Coder, part: Part, label: int = 0) -> Iterator[int]:
+    """The weight a part touches in every block; parts without labels have label 0."""
+    offset = 0
+    for block in compiled.blocks:
+        hashed = part_key(block.template, sentence, coder, part) + label * multiplier(block.template, "label")
+        yield offset + (hashed % 2**64 >> (64 - block.bits))
+        offset += 1 << block.bits

@@ -29,6 +29,15 @@ def templates(draw: st.DrawFn) -> Template:
 
 
 @st.composite
+def part_templates(draw: st.DrawFn, roles: str) -> Template:
+    """Of parts over these roles."""
+    atoms = st.builds(
+        Atom, st.sampled_from(roles), st.integers(-LARGEST_OFFSET, LARGEST_OFFSET), st.sampled_from(FIELDS)
+    )
+    return Template(tuple(draw(st.lists(atoms, min_size=1, max_size=5))), draw(st.sampled_from(CONJUNCTIONS)))
+
+
+@st.composite
 def sentences(draw: st.DrawFn, max_words: int = 6) -> Sentence:
     """Any words under any tree."""
     n = draw(st.integers(1, max_words))

@@ -143,6 +143,27 @@ def rows_of(case: Case) -> tuple[Ints, Ints, Ints, Ints]:
     return wanted, b, h, m
 
 
+@given(cases())
+@settings(max_examples=60)
+def test_scores_of_some_arcs(case: Case) -> None:
+    wanted, b, h, m = rows_of(case)
+    weights, scores = case.whole(case.features.size), np.full(len(b), 7.0)
+    case.features.score_some(weights, case.coded, case.all, wanted, scores)
+    expected = 7.0 + naive.score(case.features, case.sentences, case.coder, weights)
+    np.testing.assert_array_equal(scores[wanted[b, h, m]], expected[b, h, m])
+
+
+@given(cases())
+@settings(max_examples=60)
+def test_adding_some_arcs(case: Case) -> None:
+    wanted, b, h, m = rows_of(case)
+    amounts = np.where(wanted >= 0, case.amounts(), 0.0)
+    rows, weights = np.zeros(len(b)), np.zeros(case.features.size)
+    rows[wanted[b, h, m]] = amounts[b, h, m]
+    case.features.add_some(weights, case.coded, case.all, wanted, rows)
+    np.testing.assert_array_equal(weights, naive.add(case.features, case.sentences, case.coder, amounts))
+
+
 @given(cases(), st.integers(1, 4))
 def test_scores_of_labels(case: Case, labels: int) -> None:
     wanted, b, h, m = rows_of(case)
@@ -190,6 +211,44 @@ def test_long_sentences() -> None:
     mask = is_arc(case.sentences)
     np.testing.assert_array_equal(score(case, weights)[mask], expected[mask])
     np.testing.assert_array_equal(add(case, amounts), naive.add(case.features, case.sentences, case.coder, amounts))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_some_arcs_of_long_sentences(share: float, precision: type) -> None:
+    """Some arcs, all arcs, and rows where there is no arc (the diagonal, the padding), which are ignored."""
+    case = long_case()
+    rng = np.random.default_rng(8)
+    mask = is_arc(case.sentences)
+    wanted = np.where(rng.random(mask.shape) < share, np.arange(mask.size).reshape(mask.shape), -1)
+    listed = mask & (wanted >= 0)
+    weights, amounts = case.whole(case.features.size).astype(precision), case.whole(mask.size)
+    scores = np.zeros(mask.size)
+    case.features.score_some(weights, case.coded, case.all, wanted, scores)
+    expected = np.where(listed, score(case, weights.astype(float)), 0.0)
+    np.testing.assert_array_equal(scores.reshape(mask.shape), expected)
+    case.features.add_some(weights, case.coded, case.all, wanted, amounts)
+    expected = case.whole(case.features.size) + add(case, np.where(listed, amounts.reshape(mask.shape), 0.0))
+    np.testing.assert_array_equal(weights, expected)
+
+
+def test_negligible_amounts_are_not_added() -> None:
+    case = long_case(8, 2)
+    wanted = np.full((2, 9, 9), -1, np.int64)
+    wanted[0, 0, 1], wanted[0, 0, 2], wanted[0, 3, 4] = 0, 1, 2
+    one, all_three = np.zeros(case.features.size), np.zeros(case.features.size)
+    case.features.add_some(all_three, case.coded, case.all, wanted, np.array([1e-16, 0.5, -1e-15]))
+    case.features.add_some(one, case.coded, case.all, np.where(wanted == 1, 0, -1), np.array([0.5]))
+    np.testing.assert_array_equal(all_three, one)
+    assert one.any()
+
+
+def test_no_arcs_at_all() -> None:
+    case = long_case(8, 2)
+    weights, wanted = np.zeros(case.features.size), np.full((2, 9, 9), -1, np.int64)
+    case.features.score_some(weights, case.coded, case.all, wanted, np.zeros(0))
+    case.features.add_some(weights, case.coded, case.all, wanted, np.zeros(0))
+    assert not weights.any()
 
 
 @pytest.mark.parametrize("threads", [2, 3, 64])
@@ -314,3 +373,10 @@ def test_blocks_out_of_bounds(bits: int) -> None:
     (template,) = parse_templates("h.form")
     with pytest.raises(TemplateError, match=r"between 2 and 2\^22"):
         ArcFeatures.compile([Block(template, bits, 0, 0)], Coder.learn([]))
+
+
+@pytest.mark.parametrize("line", ["h.form s.form", "g-1.xpos", "m.form n.form", "c.form", "d.form h.form"])
+def test_templates_of_larger_parts_are_refused(line: str) -> None:
+    (template,) = parse_templates(line)
+    with pytest.raises(TemplateError, match="a table of arcs has the nodes h, m and b only"):
+        ArcFeatures.compile([Block(template, 3, 0, 0)], Coder.learn([]))

@@ -19,10 +19,11 @@ from headway.features.templates import (
     Template,
     load_templates,
     parse_templates,
+    roles,
     table_names,
 )
 
-from .strategies import templates
+from .strategies import part_templates, templates
 
 
 @given(st.lists(templates(), min_size=1, max_size=5))
@@ -52,7 +53,7 @@ def test_comments_blank_lines_and_repetitions() -> None:
         ("h.form | far", "far after the bar; expected any of - dir dist"),
         ("h.form |", "nothing after the bar; expected any of - dir dist"),
         ("| dir", "a template needs at least one atom"),
-        ("g.form", "g.form is not an atom"),
+        ("x.form", "x.form is not an atom; expected h, m or b (in larger parts also s, g, n, c, d)"),
         ("form", "form is not an atom"),
         ("h+12.form", "h+12.form is not an atom"),
         ("b+1.form", "b+1.form is not an atom"),
@@ -67,6 +68,12 @@ def test_comments_blank_lines_and_repetitions() -> None:
         ("h.feat h.feat", "at most one b, or one h.feat and one m.feat"),
         ("b.form b.xpos", "at most one b, or one h.feat and one m.feat"),
         ("b.form m.feat", "at most one b, or one h.feat and one m.feat"),
+        ("h.form s.form b.xpos", "b.xpos in a template with s.form; b and feat are for h and m alone"),
+        ("m.feat g-1.xpos", "m.feat in a template with g-1.xpos; b and feat are for h and m alone"),
+        ("s.feat h.form", "s.feat in a template with s.feat; b and feat are for h and m alone"),
+        ("n+1.feat", "b and feat are for h and m alone"),
+        ("b.form c.form", "b and feat are for h and m alone"),
+        ("d.xpos h.feat", "b and feat are for h and m alone"),
     ],
 )
 def test_errors_name_file_and_line(line: str, cause: str) -> None:
@@ -75,6 +82,25 @@ def test_errors_name_file_and_line(line: str, cause: str) -> None:
     assert str(caught.value).startswith("my.txt, line 3: ")
     assert cause in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@given(st.lists(part_templates("hmsgncd"), min_size=1, max_size=5))
+def test_round_trip_of_parts(drawn: list[Template]) -> None:
+    assert parse_templates("\n".join(map(str, drawn))) == tuple(dict.fromkeys(drawn))
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes"),
+    [
+        ("h.form m+1.xpos h-1.xpos | dir", "hm"),
+        ("b.xpos", "b"),
+        ("h.lemma s.xpos m.xpos", "hsm"),
+        ("n-2.form d.form c.upos g.shape", "ncdg"),
+    ],
+)
+def test_roles(line: str, nodes: str) -> None:
+    (template,) = parse_templates(line)
+    assert roles(template) == set(nodes)
 
 
 @pytest.mark.parametrize("text", ["", "\n# nothing\n"])
@@ -90,7 +116,7 @@ def test_the_largest_offset_may_be_used() -> None:
 
 
 def test_packaged_tables() -> None:
-    assert set(table_names()) >= {"mcdonald2005", "standard", "label", "joint"}
+    assert set(table_names()) >= {"mcdonald2005", "standard", "label", "joint", "sibling", "grandsibling", "tree_label"}
     for name in table_names():
         table = load_templates(name)
         assert len(set(table)) == len(table)
@@ -112,6 +138,16 @@ def test_packaged_tables_hold_what_the_issue_names() -> None:
     }
     used = {atom.field for template in load_templates("standard") for atom in template.atoms}
     assert used >= {"form", "lemma", "prefix", "upos", "xpos", "morph"}
+
+
+def test_tables_of_parts_leave_arcs_to_their_own() -> None:
+    sibling, grandsibling = set(load_templates("sibling")), set(load_templates("grandsibling"))
+    assert {roles(template) for template in sibling} == {frozenset("sm"), frozenset("hsm")}
+    assert sibling < grandsibling
+    assert {roles(t) for t in grandsibling - sibling} == set(map(frozenset, ("gm", "ghm", "gsm", "ghsm")))
+    around = load_templates("tree_label")
+    assert all(roles(template) & set("gsncd") and roles(template) <= set("hmgsncd") for template in around)
+    assert set("gsncd") <= frozenset.union(*map(roles, around))
 
 
 def test_a_file_of_ones_own(tmp_path: Path) -> None:

@@ -8,15 +8,11 @@ weights:
 Scoring all arcs of a sentence of n words costs, for each template, O(n) for the words' parts of the keys and then two
 additions, a shift and one read of the weights an arc.
 
-Blocks. Every template has a block of its own, a power of two sized from the distinct keys it has on the training
-trees, so that a template over tags stays within a few cache lines and cannot disturb one over words. Two keys
-that fall on the same index share a weight; `ArcFeatures.collisions` counts them. Threads take sentences when scoring,
-and blocks when adding: no two write the same weight, and threads never change a result.
+Two keys that fall on the same index share a weight; `ArcFeatures.collisions` counts them (see `blocks`). Threads take
+sentences when scoring, and blocks when adding: no two write the same weight, and threads never change a result.
 
 Labels. The number of an arc's label can be one more atom: `score_labels` then gives a score to every label of an arc,
 and a weight exists only for a feature together with a label, not for every pair of them.
-
-Multipliers come from a hash of the template's text, so adding or dropping a template leaves the others' keys alone.
 """
 
 from __future__ import annotations
@@ -24,34 +20,41 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.errors import TemplateError
+from headway.features.blocks import (
+    NEGLIGIBLE,
+    Block,
+    Keys,
+    Weights,
+    check_bits,
+    collisions_of,
+    distinct,
+    multiplier,
+    multipliers,
+    offsets_and_drops,
+    size_of,
+)
 from headway.features.coding import Coded, Coder, Nodes
-from headway.features.firing import Compiled, Keys, fire, fires_once, heads_at_once, way_of, word_keys, work_for
-from headway.features.templates import CONJUNCTIONS, Template
+from headway.features.firing import (
+    Compiled,
+    arcs_at_once,
+    fire,
+    fire_listed,
+    fires_once,
+    heads_at_once,
+    way_of,
+    word_keys,
+    work_for,
+)
+from headway.features.templates import CONJUNCTIONS, Template, roles
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 
-# A block has this many slots for every distinct key of the training trees: wrong arcs have keys too.
-_SLOTS_PER_KEY = 2
-_SLOTS_PER_LABELLED_KEY = 4  # and so have wrong labels of right arcs
-_MOST_BITS = 22
-
-# An amount this small is lost in the rounding of any weight worth having; most marginals of a trained model are.
-_NEGLIGIBLE = 1e-15
-
-
-@dataclass(frozen=True)
-class Block:
-    """One template's share of the weights, and how crowded it is on the training trees."""
-
-    template: Template
-    bits: int
-    keys: int
-    collisions: int
+__all__ = ["ArcFeatures", "Block"]
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,7 @@ class ArcFeatures:
     @classmethod
     def compile(cls, blocks: Sequence[Block], coder: Coder) -> ArcFeatures:
         """Templates whose blocks are known already, as in a saved model."""
-        if any(not 0 < block.bits <= _MOST_BITS for block in blocks):
-            raise TemplateError(f"a block of weights has between 2 and 2^{_MOST_BITS} of them")
+        check_bits(blocks)
         return cls(tuple(blocks), _compile([b.template for b in blocks], [b.bits for b in blocks], coder))
 
     @classmethod
@@ -76,31 +78,24 @@ class ArcFeatures:
 
         `heads` is (B, N+1), padded with -1; so are `labels`, given as numbers, where features are to tell labels apart.
         """
-        useful = _distinct(templates, coder, coded)
-        if not useful:
-            raise TemplateError(
-                "no field of the templates varies in the training data; add templates over one that does"
-            )
+        useful = distinct(templates, coder, coded)
         compiled = _compile(useful, [0] * len(useful), coder)
-        blocks = []
-        room = _SLOTS_PER_KEY if labels is None else _SLOTS_PER_LABELLED_KEY
         gold = (heads, np.zeros_like(heads) if labels is None else labels)
+        blocks = []
         for t, template in enumerate(useful):
-            keys = np.unique(_tree_keys(compiled, t, coded.nodes, coded.roots, coded.lengths, *gold))
-            bits = min(_MOST_BITS, max(1, int(room * max(1, len(keys)) - 1).bit_length()))
-            slots = len(np.unique(keys >> np.uint64(64 - bits)))
-            blocks.append(Block(template, bits, len(keys), len(keys) - slots))
+            fired = _tree_keys(compiled, t, coded.nodes, coded.roots, coded.lengths, *gold)
+            blocks.append(Block.sized(template, fired, labelled=labels is not None))
         return cls.compile(blocks, coder)
 
     @property
     def size(self) -> int:
         """How many weights there are."""
-        return sum(1 << block.bits for block in self.blocks)
+        return size_of(self.blocks)
 
     @property
     def collisions(self) -> float:
         """The share of the keys of the training trees that share their weight with another."""
-        return sum(block.collisions for block in self.blocks) / max(1, sum(block.keys for block in self.blocks))
+        return collisions_of(self.blocks)
 
     def score(self, weights: Floats, coded: Coded, which: Ints, scores: Floats, threads: int = 1) -> None:
         """Add w·f(h, m) to `scores` (B, N+1, N+1) for the sentences `which` of `coded`; O(T n^2) each."""
@@ -122,6 +117,17 @@ class ArcFeatures:
             _add(self.compiled, start, stop, coded.nodes, roots, lengths, flat, weights)
 
         _in_threads(run, len(self.blocks), threads)
+
+    def score_some(self, weights: Weights, coded: Coded, which: Ints, rows: Ints, scores: Floats) -> None:
+        """Add w·f(h, m) to scores[rows[b, h, m]]; arcs with a negative row are passed over, and cost little."""
+        wanted = rows.reshape(len(which), -1)
+        _score_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, weights, scores)
+
+    def add_some(self, weights: Weights, coded: Coded, which: Ints, rows: Ints, amounts: Floats) -> None:
+        """Add amounts[rows[b, h, m]] times f(h, m) to the weights, for the arcs whose row is not negative."""
+        counts = (rows >= 0) & (np.abs(amounts) > NEGLIGIBLE)[rows] if len(amounts) else np.zeros(rows.shape, np.bool_)
+        wanted = np.where(counts, rows, -1).reshape(len(which), -1)
+        _add_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, amounts, weights)
 
     def score_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
         """Add w·f(h, m, l) to `scores` (R, L), for every label.
@@ -148,30 +154,15 @@ def _in_threads(run: Callable[[int, int], None], size: int, threads: int) -> Non
         list(pool.map(run, edges[:-1], edges[1:]))
 
 
-def _distinct(templates: Sequence[Template], coder: Coder, coded: Coded) -> list[Template]:
-    """Leave out templates over a field that never varies, or that repeat one over an identical field."""
-    codes = coded.nodes.codes
-    same: dict[str, str] = {}
-    for row, field in enumerate(coder.names):
-        twin = next(
-            (other for other in same.values() if np.array_equal(codes[coder.names.index(other)], codes[row])), field
-        )
-        same[field] = twin
-    constant = {field for field, values in coder.fields.items() if len(values) < 2}
-    constant |= set() if coder.feats else {"feat"}
-    kept: dict[tuple[object, ...], Template] = {}
-    for template in templates:
-        if any(atom.field in constant for atom in template.atoms):
-            continue
-        atoms = {(atom.node, atom.offset, same.get(atom.field, atom.field)) for atom in template.atoms}
-        kept.setdefault((frozenset(atoms), template.conjunction), template)
-    return list(kept.values())
-
-
 def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> Compiled:
+    for template in templates:
+        if roles(template) - set("hmb"):
+            raise TemplateError(
+                f"{template}: a table of arcs has the nodes h, m and b only; others are for larger parts"
+            )
     count = len(templates)
     most = max((len(template.atoms) for template in templates), default=1)
-    multipliers = np.array([_multipliers(template, most + 3) for template in templates], np.uint64).reshape(count, -1)
+    drawn = np.array([multipliers(template, most + 3) for template in templates], np.uint64).reshape(count, most + 3)
     side = np.full((count, most), -1, np.int8)
     shift, field = np.zeros((count, most), np.int64), np.zeros((count, most), np.int64)
     between = np.full(count, -1, np.int64)
@@ -185,32 +176,22 @@ def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -
             else:
                 side[t, k] = 0 if atom.node == "h" else 1
                 shift[t, k], field[t, k] = atom.offset, coder.names.index(atom.field)
-    sizes = np.left_shift(1, np.array(bits, np.int64))
+    offset, drop = offsets_and_drops(bits)
     return Compiled(
         side=side,
         shift=shift,
         field=field,
-        multiplier=np.ascontiguousarray(multipliers[:, 3:]),
+        multiplier=np.ascontiguousarray(drawn[:, 3:]),
         conjunction=np.array([CONJUNCTIONS.index(template.conjunction) for template in templates], np.int64),
-        conjunction_multiplier=multipliers[:, 0].copy(),
+        conjunction_multiplier=drawn[:, 0].copy(),
         between=between,
         head_feat=head_feat,
         modifier_feat=modifier_feat,
-        each_multiplier=np.ascontiguousarray(multipliers[:, 1:3]),
-        label_multiplier=np.array([_multiplier(template, "label") for template in templates], np.uint64),
-        offset=np.cumsum(sizes) - sizes,
-        drop=np.uint64(64) - np.array(bits, np.uint64),
+        each_multiplier=np.ascontiguousarray(drawn[:, 1:3]),
+        label_multiplier=np.array([multiplier(template, "label") for template in templates], np.uint64),
+        offset=offset,
+        drop=drop,
     )
-
-
-def _multipliers(template: Template, count: int) -> list[int]:
-    """For direction and distance, two for what fires for each value, then one an atom."""
-    return [_multiplier(template, k) for k in range(count)]
-
-
-def _multiplier(template: Template, name: int | str) -> int:
-    """An odd 64-bit number drawn from the template's text."""
-    return int.from_bytes(blake2b(f"{template} {name}".encode(), digest_size=8).digest(), "little") | 1
 
 
 @kernel
@@ -256,7 +237,7 @@ def _add(
     width = int(np.sqrt(amounts.shape[1]) + 0.5)
     _, work = work_for(nodes.feat_start, roots, lengths)
     head_keys, modifier_keys, span_keys, _, cells, keys = work
-    edges, heads, modifiers = _arcs_that_count(amounts, lengths, width)
+    edges, heads, modifiers = _arcs_listed(np.abs(amounts) > NEGLIGIBLE, lengths, width)
     for t in range(first, last):
         block = weights[templates.offset[t] :]
         drop, way = templates.drop[t], way_of(templates, t)
@@ -279,29 +260,132 @@ def _add(
                 count = fire(way, nodes, root, n, h, h + 1, width, work)
                 for j in range(count):
                     amount = amounts[b, cells[j]]
-                    if abs(amount) > _NEGLIGIBLE:
+                    if abs(amount) > NEGLIGIBLE:
                         block[keys[j] >> drop] += amount
 
 
 @part
-def _arcs_that_count(amounts: Floats, lengths: Ints, width: int) -> tuple[Ints, Ints, Ints]:
-    """Head and modifier of every arc with something to add; those of sentence b are edges[b] .. edges[b+1]-1."""
+def _arcs_listed(listed: NDArray[np.bool_], lengths: Ints, width: int) -> tuple[Ints, Ints, Ints]:
+    """Head and modifier of every arc for which listed[b, cell]; those of sentence b are edges[b] .. edges[b+1]-1."""
     edges = np.zeros(len(lengths) + 1, np.int64)
     for b in range(len(lengths)):
         count = 0
         for h in range(lengths[b] + 1):
             for m in range(1, lengths[b] + 1):
-                count += (abs(amounts[b, h * width + m]) > _NEGLIGIBLE) & (h != m)
+                count += listed[b, h * width + m] & (h != m)
         edges[b + 1] = edges[b] + count
     heads, modifiers = np.empty(edges[-1], np.int64), np.empty(edges[-1], np.int64)
     k = 0
     for b in range(len(lengths)):
         for h in range(lengths[b] + 1):
             for m in range(1, lengths[b] + 1):
-                if (abs(amounts[b, h * width + m]) > _NEGLIGIBLE) & (h != m):
+                if listed[b, h * width + m] & (h != m):
                     heads[k], modifiers[k] = h, m
                     k += 1
     return edges, heads, modifiers
+
+
+@kernel
+def _score_some(
+    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
+) -> None:
+    """scores[wanted[b, cell]] += weights of the features of the arc."""
+    width = int(np.sqrt(wanted.shape[1]) + 0.5)
+    most_feats, work = work_for(nodes.feat_start, roots, lengths)
+    head_keys, modifier_keys, span_keys, _, cells, keys = work
+    edges, heads, modifiers = _arcs_listed(wanted >= 0, lengths, width)
+    for t in range(len(templates.offset)):
+        block = weights[templates.offset[t] :]
+        drop, way = templates.drop[t], way_of(templates, t)
+        for b in range(len(roots)):
+            root, n = roots[b], lengths[b]
+            first, last = edges[b], edges[b + 1]
+            if first == last:
+                continue
+            word_keys(t, templates, nodes.codes, root, n, work)
+            if fires_once(way):
+                arcs = (heads[first:last], modifiers[first:last], wanted[b])
+                _gather_once(arcs, width, n, head_keys, modifier_keys, span_keys, drop, block, scores)
+                continue
+            step = arcs_at_once(way, n, most_feats, len(keys))
+            for start in range(first, last, step):
+                stop = min(last, start + step)
+                count = fire_listed(way, nodes, root, n, heads[start:stop], modifiers[start:stop], width, work)
+                for k in range(count):
+                    scores[wanted[b, cells[k]]] += block[keys[k] >> drop]
+
+
+@kernel
+def _add_some(
+    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
+) -> None:
+    """weights += amounts[wanted[b, cell]] x features of the arc."""
+    width = int(np.sqrt(wanted.shape[1]) + 0.5)
+    most_feats, work = work_for(nodes.feat_start, roots, lengths)
+    head_keys, modifier_keys, span_keys, _, cells, keys = work
+    edges, heads, modifiers = _arcs_listed(wanted >= 0, lengths, width)
+    for t in range(len(templates.offset)):
+        block = weights[templates.offset[t] :]
+        drop, way = templates.drop[t], way_of(templates, t)
+        for b in range(len(roots)):
+            root, n = roots[b], lengths[b]
+            first, last = edges[b], edges[b + 1]
+            if first == last:
+                continue
+            word_keys(t, templates, nodes.codes, root, n, work)
+            if fires_once(way):
+                arcs = (heads[first:last], modifiers[first:last], wanted[b])
+                _scatter_once(arcs, width, n, head_keys, modifier_keys, span_keys, drop, amounts, block)
+                continue
+            step = arcs_at_once(way, n, most_feats, len(keys))
+            for start in range(first, last, step):
+                stop = min(last, start + step)
+                count = fire_listed(way, nodes, root, n, heads[start:stop], modifiers[start:stop], width, work)
+                for k in range(count):
+                    block[keys[k] >> drop] += amounts[wanted[b, cells[k]]]
+
+
+@part
+def _gather_once(
+    arcs: tuple[Ints, Ints, Ints],
+    width: int,
+    n: int,
+    head_keys: Keys,
+    modifier_keys: Keys,
+    span_keys: Keys,
+    drop: np.uint64,
+    block: Weights,
+    scores: Floats,
+) -> None:
+    """scores += weights of a template that fires once, for arcs listed by head, modifier, and row of every cell.
+
+    Indices are unsigned, so that they are not tested for counting from the end; that halves the time.
+    """
+    heads, modifiers, rows = arcs
+    for k in range(len(heads)):
+        h, m = heads[k], modifiers[k]
+        key = head_keys[np.uint64(h)] + modifier_keys[np.uint64(m)] + span_keys[np.uint64(n + m - h)]
+        scores[np.uint64(rows[np.uint64(h * width + m)])] += block[key >> drop]
+
+
+@part
+def _scatter_once(
+    arcs: tuple[Ints, Ints, Ints],
+    width: int,
+    n: int,
+    head_keys: Keys,
+    modifier_keys: Keys,
+    span_keys: Keys,
+    drop: np.uint64,
+    amounts: Floats,
+    block: Weights,
+) -> None:
+    """weights += amounts, over the same arcs."""
+    heads, modifiers, rows = arcs
+    for k in range(len(heads)):
+        h, m = heads[k], modifiers[k]
+        key = head_keys[np.uint64(h)] + modifier_keys[np.uint64(m)] + span_keys[np.uint64(n + m - h)]
+        block[key >> drop] += amounts[np.uint64(rows[np.uint64(h * width + m)])]
 
 
 @kernel
@@ -339,7 +423,7 @@ def _add_labels(
     counts = np.zeros(len(amounts), np.bool_)  # rows with something to add
     for row in range(len(amounts)):
         for label in range(amounts.shape[1]):
-            counts[row] |= abs(amounts[row, label]) > _NEGLIGIBLE
+            counts[row] |= abs(amounts[row, label]) > NEGLIGIBLE
     for t in range(len(templates.offset)):
         block = weights[templates.offset[t] :]
         drop, way, multiplier = templates.drop[t], way_of(templates, t), templates.label_multiplier[t]
@@ -353,7 +437,7 @@ def _add_labels(
                     row = wanted[b, cells[k]]
                     if row >= 0 and counts[row]:
                         for label in range(amounts.shape[1]):
-                            if abs(amounts[row, label]) > _NEGLIGIBLE:
+                            if abs(amounts[row, label]) > NEGLIGIBLE:
                                 block[(keys[k] + multiplier * np.uint64(label)) >> drop] += amounts[row, label]
 
 

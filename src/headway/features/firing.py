@@ -5,8 +5,8 @@ modulo 2^64 (multilinear hashing; Lemire and Kaser 2014). The key is a sum, so i
 part of the modifier, computed once a word (`word_keys`, O(n)), and a part of direction and distance. What fires
 several times an arc adds a part for each value between, or for each morphological feature.
 
-`fire` lists the arcs of some heads as cells `h * width + m`, each with its key. Everything is called from the
-kernels of `arc_features`, and compiled into them.
+`fire` lists all arcs of some heads as cells `h * width + m`, each with its key; `fire_listed` does so for a list of
+arcs, and costs what these fire. Everything is called from the kernels of `arc_features`, and compiled into them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.features.blocks import Keys
 from headway.features.coding import Nodes
 from headway.inference.batch import Ints
 from headway.inference.jit import part
 
-Keys = NDArray[np.uint64]
 Codes = NDArray[np.int32]
 
 # Room for the keys of this many arcs at least, so that most sentences fire at once.
@@ -113,7 +113,16 @@ def heads_at_once(way: Way, n: int, most_feats: int, room: int) -> int:
 
 
 @part
-def _distance_bin(distance: int) -> int:
+def arcs_at_once(way: Way, n: int, most_feats: int, room: int) -> int:
+    """On how many arcs the template can fire before the room is full."""
+    times = n if way.between >= 0 else 1
+    times *= most_feats if way.head_feat else 1
+    times *= most_feats if way.modifier_feat else 1
+    return max(1, room // max(1, times))
+
+
+@part
+def distance_bin(distance: int) -> int:
     """1, 2, 3, 4, 5-6, 7-10, 11-20, 21 and more."""
     if distance <= 4:
         return distance
@@ -142,7 +151,7 @@ def word_keys(t: int, templates: Compiled, codes: Codes, root: int, n: int, work
     multiplier = templates.conjunction_multiplier[t]
     conjunction = templates.conjunction[t]
     for distance in range(n + 1):
-        code = 0 if conjunction == 0 else 1 if conjunction == 1 else _distance_bin(distance)
+        code = 0 if conjunction == 0 else 1 if conjunction == 1 else distance_bin(distance)
         span_keys[n + distance] = multiplier * np.uint64(2 * code)
         span_keys[n - distance] = multiplier * np.uint64(2 * code + (conjunction > 0))
 
@@ -240,5 +249,93 @@ def _fire_feats(
             for j in range(first, last):
                 cells[count] = row + m
                 keys[count] = half + way.second_multiplier * np.uint64(feats[j])
+                count += 1
+    return count
+
+
+@part
+def fire_listed(way: Way, nodes: Nodes, root: int, n: int, heads: Ints, modifiers: Ints, width: int, work: Work) -> int:
+    """List everything a template says of the arcs heads[k] -> modifiers[k]; returns how much that is.
+
+    For templates that may fire several times; one that fires once is better read off the parts of its key.
+    """
+    codes, feat_start, feats = nodes
+    head_keys, modifier_keys, span_keys, seen, cells, keys = work
+    if way.between >= 0:
+        values = codes[way.between, root : root + n + 1]
+        return _fire_listed_between(
+            way, values, heads, modifiers, width, head_keys, modifier_keys, span_keys, seen, cells, keys
+        )
+    return _fire_listed_feats(
+        way, feat_start, feats, root, n, heads, modifiers, width, head_keys, modifier_keys, span_keys, cells, keys
+    )
+
+
+@part
+def _fire_listed_between(
+    way: Way,
+    values: Codes,
+    heads: Ints,
+    modifiers: Ints,
+    width: int,
+    head_keys: Keys,
+    modifier_keys: Keys,
+    span_keys: Keys,
+    seen: Keys,
+    cells: Ints,
+    keys: Keys,
+) -> int:
+    """Once for each distinct value strictly between: for its leftmost word there."""
+    n = len(values) - 1
+    for i in range(1, n + 1):  # seen[i]: the nearest word to the left with the value of i, 0 if there is none
+        j = i - 1
+        while j > 0 and values[j] != values[i]:
+            j -= 1
+        seen[i] = j
+    count = 0
+    for k in range(len(heads)):
+        h, m = heads[k], modifiers[k]
+        key = head_keys[h] + modifier_keys[m] + span_keys[n + m - h]
+        left = min(h, m)
+        for i in range(left + 1, max(h, m)):
+            if seen[i] <= np.uint64(left):
+                cells[count] = h * width + m
+                keys[count] = key + way.first_multiplier * np.uint64(values[i])
+                count += 1
+    return count
+
+
+@part
+def _fire_listed_feats(
+    way: Way,
+    feat_start: Codes,
+    feats: Codes,
+    root: int,
+    n: int,
+    heads: Ints,
+    modifiers: Ints,
+    width: int,
+    head_keys: Keys,
+    modifier_keys: Keys,
+    span_keys: Keys,
+    cells: Ints,
+    keys: Keys,
+) -> int:
+    """Once for each feature of the head, of the modifier, or each pair of them; the root has none."""
+    count = 0
+    for k in range(len(heads)):
+        h, m = heads[k], modifiers[k]
+        key = head_keys[h] + modifier_keys[m] + span_keys[n + m - h]
+        head_first = feat_start[root + h]
+        head_last = feat_start[root + h + 1] if way.head_feat else head_first + 1
+        first = feat_start[root + m]
+        last = feat_start[root + m + 1] if way.modifier_feat else first + 1
+        for i in range(head_first, head_last):
+            half = key + (way.first_multiplier * np.uint64(feats[i]) if way.head_feat else np.uint64(0))
+            for j in range(first, last):
+                cells[count] = h * width + m
+                keys[count] = half + (
+                    way.second_multiplier * np.uint64(feats[j]) if way.modifier_feat else np.uint64(0)
+                )
                 count += 1
     return count

@@ -9,12 +9,24 @@ An atom is `node.field`. The node is `h` (the head) or `m` (the modifier), with 
 `FIELDS`; `feat` fires once for every single morphological feature of the word (`feats` is all of them as one
 value).
 
+A template of larger parts of a tree names other nodes too, with offsets and fields as for `h` and `m`:
+
+    s  the sibling: the child of h before m, on the same side, nearer to h
+    g  the grandparent: the head of h
+    n  the next sibling: the child of h after m, on the same side, farther from h
+    c  the leftmost child of m          d  the rightmost child of m
+
+Of a node that a part lacks (the first child has no sibling before it) every field is as outside the sentence.
+Parts have neither `b` nor `feat`: what fires several times is for arcs alone. `roles` tells the nodes of a template,
+and so what it is about: h, s and m are a sibling part, g, h and m a grandparent part, all four a grand-sibling part.
+
 After the bar: `-` the atoms alone, `dir` with the direction of the arc, `dist` with direction and binned distance.
 Each way is a template of its own, with its own weights.
 
 The tables that come with Headway are `tables/*.txt`: `mcdonald2005` is the feature space of McDonald et al. 2005
 that koo2007 (section 6.1) builds on; `mcdonald2006` is MSTParser's for CoNLL-X; `standard` is what
-`headway train` uses; `label` are the templates that choose a label for an arc.
+`headway train` uses; `label` are the templates that choose a label for an arc. `sibling` and `grandsibling` are for
+parts of two and three arcs, after Carreras 2007, beside the arcs' own; `tree_label` is for labels, beside `label`.
 """
 
 from __future__ import annotations
@@ -34,12 +46,14 @@ CONJUNCTIONS: tuple[Conjunction, ...] = ("-", "dir", "dist")
 LARGEST_OFFSET = 2
 MOST_ATOMS = 8  # templates are rows of one table: a long one makes all of them long
 
-_ATOM = re.compile(r"([hm])([+-]\d)?\.(\w+)|b\.(\w+)")
+PART_NODES = "sgncd"  # beyond h and m
+
+_ATOM = re.compile(rf"([hm{PART_NODES}])([+-]\d)?\.(\w+)|b\.(\w+)")
 
 
 @dataclass(frozen=True, order=True)
 class Atom:
-    """One value of a word near the head (`node` "h"), near the modifier ("m"), or between them ("b")."""
+    """One value of a word near a node: the head ("h"), the modifier ("m"), another of a part, or any between ("b")."""
 
     node: str
     offset: int
@@ -98,6 +112,15 @@ def load_templates(name: str) -> tuple[Template, ...]:
     return parse_templates(table_text(name), name)
 
 
+def roles(template: Template) -> frozenset[str]:
+    """The nodes a template looks at.
+
+    >>> sorted(roles(parse_templates("h.xpos s.xpos m-1.form m.xpos | dir")[0]))
+    ['h', 'm', 's']
+    """
+    return frozenset(atom.node for atom in template.atoms)
+
+
 def table_names() -> tuple[str, ...]:
     """The tables that come with Headway."""
     tables = resources.files("headway.features") / "tables"
@@ -122,7 +145,10 @@ def _parse_line(line: str, place: str) -> list[Template]:
 def _parse_atom(text: str, place: str) -> Atom:
     match = _ATOM.fullmatch(text)
     if match is None:
-        raise TemplateError(f"{place}: {text} is not an atom; expected h, m or b, an offset, and a field: m-1.xpos")
+        raise TemplateError(
+            f"{place}: {text} is not an atom; expected h, m or b (in larger parts also {', '.join(PART_NODES)}), "
+            "an offset, and a field: m-1.xpos"
+        )
     node, offset, field, between = match.groups()
     atom = Atom(node or "b", int(offset or 0), field or between)
     if atom.field not in (*FIELDS, "feat"):
@@ -135,6 +161,9 @@ def _parse_atom(text: str, place: str) -> Atom:
 def _check_each(atoms: tuple[Atom, ...], place: str) -> None:
     """What fires several times may appear once for the head, once for the modifier, or once in between."""
     each = [atom for atom in atoms if atom.node == "b" or atom.field == "feat"]
+    beyond = [atom for atom in atoms if atom.node in PART_NODES]
+    if each and beyond:
+        raise TemplateError(f"{place}: {each[0]} in a template with {beyond[0]}; b and feat are for h and m alone")
     if any(atom.offset or (atom.node == "b" and atom.field == "feat") for atom in each):
         raise TemplateError(f"{place}: feat belongs to h or m without an offset")
     nodes = [atom.node for atom in each]

@@ -1,0 +1,107 @@
+"""What templates share however they fire: their multipliers, and blocks of weights sized from the training trees.
+
+Every template has a block of its own, a power of two sized from the distinct keys it has on the training trees, so
+that a template over tags stays within a few cache lines and cannot disturb one over words. Two keys that fall on the
+same index share a weight.
+
+Multipliers come from a hash of the template's text, so adding or dropping a template leaves the others' keys alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import TemplateError
+from headway.features.coding import Coded, Coder
+from headway.features.templates import Template
+from headway.inference.batch import Ints
+
+Keys = NDArray[np.uint64]
+Weights = NDArray[np.floating[Any]]  # kernels take either precision
+
+# An amount this small is lost in the rounding of any weight worth having; most marginals of a trained model are.
+NEGLIGIBLE = 1e-15
+
+# A block has this many slots for every distinct key of the training trees: wrong arcs have keys too.
+_SLOTS_PER_KEY = 2
+_SLOTS_PER_LABELLED_KEY = 4  # and so have wrong labels of right arcs
+_MOST_BITS = 22
+
+
+@dataclass(frozen=True)
+class Block:
+    """One template's share of the weights, and how crowded it is on the training trees."""
+
+    template: Template
+    bits: int
+    keys: int
+    collisions: int
+
+    @classmethod
+    def sized(cls, template: Template, fired: Keys, *, labelled: bool) -> Block:
+        """The block of a template whose keys on the training trees are `fired`, in any order and number."""
+        room = _SLOTS_PER_LABELLED_KEY if labelled else _SLOTS_PER_KEY
+        keys = np.unique(fired)
+        bits = min(_MOST_BITS, max(1, int(room * max(1, len(keys)) - 1).bit_length()))
+        slots = len(np.unique(keys >> np.uint64(64 - bits)))
+        return cls(template, bits, len(keys), len(keys) - slots)
+
+
+def check_bits(blocks: Sequence[Block]) -> None:
+    """A saved model may say anything of its blocks."""
+    if any(not 0 < block.bits <= _MOST_BITS for block in blocks):
+        raise TemplateError(f"a block of weights has between 2 and 2^{_MOST_BITS} of them")
+
+
+def size_of(blocks: Sequence[Block]) -> int:
+    """How many weights the blocks have in all."""
+    return sum(1 << block.bits for block in blocks)
+
+
+def collisions_of(blocks: Sequence[Block]) -> float:
+    """The share of the keys of the training trees that share their weight with another."""
+    return sum(block.collisions for block in blocks) / max(1, sum(block.keys for block in blocks))
+
+
+def offsets_and_drops(bits: Sequence[int]) -> tuple[Ints, Keys]:
+    """Where each block begins, and how many bits of a key are shifted out to leave an index into it."""
+    sizes = np.left_shift(1, np.array(bits, np.int64))
+    return np.cumsum(sizes) - sizes, np.uint64(64) - np.array(bits, np.uint64)
+
+
+def distinct(templates: Sequence[Template], coder: Coder, coded: Coded) -> list[Template]:
+    """Leave out templates over a field that never varies, or that repeat one over an identical field."""
+    codes = coded.nodes.codes
+    same: dict[str, str] = {}
+    for row, field in enumerate(coder.names):
+        twin = next(
+            (other for other in same.values() if np.array_equal(codes[coder.names.index(other)], codes[row])), field
+        )
+        same[field] = twin
+    constant = {field for field, values in coder.fields.items() if len(values) < 2}
+    constant |= set() if coder.feats else {"feat"}
+    kept: dict[tuple[object, ...], Template] = {}
+    for template in templates:
+        if any(atom.field in constant for atom in template.atoms):
+            continue
+        atoms = {(atom.node, atom.offset, same.get(atom.field, atom.field)) for atom in template.atoms}
+        kept.setdefault((frozenset(atoms), template.conjunction), template)
+    if not kept:
+        raise TemplateError("no field of the templates varies in the training data; add templates over one that does")
+    return list(kept.values())
+
+
+def multipliers(template: Template, count: int) -> list[int]:
+    """For direction and distance, two for what fires for each value, then one an atom."""
+    return [multiplier(template, k) for k in range(count)]
+
+
+def multiplier(template: Template, name: int | str) -> int:
+    """An odd 64-bit number drawn from the template's text."""
+    return int.from_bytes(blake2b(f"{template} {name}".encode(), digest_size=8).digest(), "little") | 1

@@ -1,0 +1,388 @@
+"""Compiled templates over parts of a tree with any nodes: siblings, grandparents, an arc with the tree around it.
+
+A part is a row of nodes, one for each of the `roles` the features were compiled for: "hsm" for a head, a child and its
+next child, "ghm" with the head's own head, and so on (see `templates`). Its key under a template is, as in `firing`,
+a sum of multiplier times code over the atoms, and of a multiplier times the code of direction or distance, modulo
+2^64; the top bits of it index the template's block of weights (see `blocks`).
+
+The sum splits by role. For each template and sentence the keys of all n+1 nodes are computed once for each role the
+template uses, O(n); a part then costs one read and one addition for every role, a shift, and one read of the weights:
+O(T (n + P)) for T templates and P parts. What limits it is where the weights lie: a template at a time, so that its
+block stays in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import ShapeError, TemplateError
+from headway.features.blocks import (
+    NEGLIGIBLE,
+    Block,
+    Keys,
+    Weights,
+    check_bits,
+    collisions_of,
+    distinct,
+    multiplier,
+    multipliers,
+    offsets_and_drops,
+    size_of,
+)
+from headway.features.coding import Coded, Coder
+from headway.features.templates import CONJUNCTIONS, PART_NODES, Template, roles
+from headway.inference.batch import Floats, Ints
+from headway.inference.jit import kernel, part
+
+Codes = NDArray[np.int32]
+
+
+class PartList(NamedTuple):
+    """The parts of B sentences, in a row: those of sentence b are start[b] .. start[b+1]-1."""
+
+    start: Ints  # (B+1,)
+    nodes: Codes  # (P, R) the node of each role: 0 the root, 1 .. n the words, -1 none
+    ways: Codes  # (P, 2) the code of `dir` and of `dist`, not negative
+
+
+class CompiledParts(NamedTuple):
+    """The templates as arrays; one entry, or row, a template."""
+
+    row: Ints  # (T, K) which of the template's roles an atom looks at, -1: no atom
+    shift: Ints  # (T, K) how many words away
+    field: Ints  # (T, K) row of Nodes.codes
+    multiplier: Keys  # (T, K)
+    role: Ints  # (T, R) column of PartList.nodes of each role the template uses, -1: no more
+    way: Ints  # (T,) column of PartList.ways
+    way_multiplier: Keys  # (T,) 0: alone
+    label_multiplier: Keys  # (T,)
+    offset: Ints  # (T,) where the block begins
+    drop: Keys  # (T,) 64 - bits: what is shifted out of the key
+
+
+@dataclass(frozen=True)
+class PartFeatures:
+    """Templates over `roles` compiled for a coder: `size` weights in all."""
+
+    roles: str
+    blocks: tuple[Block, ...]
+    compiled: CompiledParts
+
+    @classmethod
+    def compile(cls, roles: str, blocks: Sequence[Block], coder: Coder) -> PartFeatures:
+        """Templates whose blocks are known already, as in a saved model."""
+        check_bits(blocks)
+        bits = [block.bits for block in blocks]
+        return cls(roles, tuple(blocks), _compile(roles, [block.template for block in blocks], bits, coder))
+
+    @classmethod
+    def learn(
+        cls,
+        roles: str,
+        templates: Sequence[Template],
+        coder: Coder,
+        coded: Coded,
+        parts: PartList,
+        labels: Ints | None = None,
+    ) -> PartFeatures:
+        """Size every block from the parts of the training trees, those of every sentence of `coded`.
+
+        `labels` (P,) are numbers, where features are to tell labels apart. Templates that say the same as an earlier
+        one are left out.
+        """
+        useful = distinct(templates, coder, coded)
+        compiled = _compile(roles, useful, [0] * len(useful), coder)
+        _check(roles, parts, coded.lengths)
+        gold = np.zeros(len(parts.nodes), np.int64) if labels is None else labels
+        blocks = []
+        for t, template in enumerate(useful):
+            fired = _all_keys(compiled, t, coded.nodes.codes, coded.roots, coded.lengths, parts, gold)
+            blocks.append(Block.sized(template, fired, labelled=labels is not None))
+        return cls.compile(roles, blocks, coder)
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return size_of(self.blocks)
+
+    @property
+    def collisions(self) -> float:
+        """The share of the keys of the training trees that share their weight with another."""
+        return collisions_of(self.blocks)
+
+    def score(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, scores: Floats) -> None:
+        """Add w·f to `scores` (P,) for the parts of the sentences `which` of `coded`."""
+        roots, lengths = coded.roots[which], coded.lengths[which]
+        _check(self.roles, parts, lengths, scores)
+        _score(self.compiled, coded.nodes.codes, roots, lengths, parts, weights, scores)
+
+    def add(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, amounts: Floats) -> None:
+        """Add `amounts` (P,) times f to the weights; zeros cost nothing but the look."""
+        roots, lengths = coded.roots[which], coded.lengths[which]
+        _check(self.roles, parts, lengths, amounts)
+        counts = np.flatnonzero(np.abs(amounts) > NEGLIGIBLE)
+        _add(self.compiled, coded.nodes.codes, roots, lengths, _some(parts, counts), amounts[counts], weights)
+
+    def score_labels(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, scores: Floats) -> None:
+        """Add w·f of every part with every label to `scores` (P, L)."""
+        roots, lengths = coded.roots[which], coded.lengths[which]
+        _check(self.roles, parts, lengths, scores)
+        _score_labels(self.compiled, coded.nodes.codes, roots, lengths, parts, weights, scores)
+
+    def add_labels(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, amounts: Floats) -> None:
+        """Add `amounts` (P, L) times the features of the parts with each label to the weights."""
+        roots, lengths = coded.roots[which], coded.lengths[which]
+        _check(self.roles, parts, lengths, amounts)
+        counts = np.flatnonzero((np.abs(amounts) > NEGLIGIBLE).any(axis=1))
+        _add_labels(self.compiled, coded.nodes.codes, roots, lengths, _some(parts, counts), amounts[counts], weights)
+
+
+def _check(roles: str, parts: PartList, lengths: Ints, values: Floats | None = None) -> None:
+    """Kernels look at no bounds; a list that was made for other roles or sentences must not get that far."""
+    size = len(parts.nodes)
+    if parts.nodes.shape != (size, len(roles)) or parts.ways.shape != (size, 2):
+        raise ShapeError(f"parts over {roles} need nodes (P, {len(roles)}) and ways (P, 2)")
+    if len(parts.start) != len(lengths) + 1 or parts.start[0] != 0 or parts.start[-1] != size:
+        raise ShapeError(f"the parts of {len(lengths)} sentences start at 0, and the last of them end with the list")
+    if values is not None and len(values) != size:
+        raise ShapeError(f"{len(values)} values for {size} parts")
+    if size and not -1 <= parts.nodes.min() <= parts.nodes.max() <= lengths.max():
+        raise ShapeError("a part has a node that no sentence has")
+
+
+def _some(parts: PartList, counts: Ints) -> PartList:
+    """The parts numbered `counts`, in ascending order."""
+    return PartList(np.searchsorted(counts, parts.start), parts.nodes[counts], parts.ways[counts])
+
+
+def _compile(over: str, templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> CompiledParts:
+    if len(set(over)) < len(over) or set(over) - {"h", "m", *PART_NODES}:
+        raise TemplateError(f"{over}: roles are some of h, m, {', '.join(PART_NODES)}, each once")
+    for template in templates:
+        if roles(template) - set(over) or any(atom.field == "feat" for atom in template.atoms):
+            raise TemplateError(f"{template}: not a template over {', '.join(over)}, without feat")
+    count, most = len(templates), max((len(template.atoms) for template in templates), default=1)
+    row, role = np.full((count, most), -1, np.int64), np.full((count, len(over)), -1, np.int64)
+    shift, field = np.zeros((count, most), np.int64), np.zeros((count, most), np.int64)
+    atom_multiplier, way_multiplier = np.zeros((count, most), np.uint64), np.zeros(count, np.uint64)
+    for t, template in enumerate(templates):
+        used = sorted(map(over.index, roles(template)))
+        drawn = multipliers(template, most + 3)
+        role[t, : len(used)] = used
+        way_multiplier[t] = 0 if template.conjunction == "-" else drawn[0]
+        atom_multiplier[t] = drawn[3:]
+        for k, atom in enumerate(template.atoms):
+            row[t, k] = used.index(over.index(atom.node))
+            shift[t, k], field[t, k] = atom.offset, coder.names.index(atom.field)
+    offset, drop = offsets_and_drops(bits)
+    return CompiledParts(
+        row=row,
+        shift=shift,
+        field=field,
+        multiplier=atom_multiplier,
+        role=role,
+        way=np.array([max(0, CONJUNCTIONS.index(template.conjunction) - 1) for template in templates], np.int64),
+        way_multiplier=way_multiplier,
+        label_multiplier=np.array([multiplier(template, "label") for template in templates], np.uint64),
+        offset=offset,
+        drop=drop,
+    )
+
+
+@kernel
+def _score(
+    templates: CompiledParts,
+    codes: Codes,
+    roots: Ints,
+    lengths: Ints,
+    parts: PartList,
+    weights: Weights,
+    scores: Floats,
+) -> None:
+    """scores[p] += weights of the features of part p."""
+    start, nodes, ways = parts
+    node_keys, keys = _room(lengths, start, nodes.shape[1])
+    for t in range(len(templates.offset)):
+        block, drop = weights[templates.offset[t] :], templates.drop[t]
+        for b in range(len(roots)):
+            first, last = start[b], start[b + 1]
+            if first == last:
+                continue
+            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
+            _gather(keys, drop, block, scores[first:last])
+
+
+@kernel
+def _add(
+    templates: CompiledParts,
+    codes: Codes,
+    roots: Ints,
+    lengths: Ints,
+    parts: PartList,
+    amounts: Floats,
+    weights: Weights,
+) -> None:
+    """weights += amounts[p] x features of part p."""
+    start, nodes, ways = parts
+    node_keys, keys = _room(lengths, start, nodes.shape[1])
+    for t in range(len(templates.offset)):
+        block, drop = weights[templates.offset[t] :], templates.drop[t]
+        for b in range(len(roots)):
+            first, last = start[b], start[b + 1]
+            if first == last:
+                continue
+            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
+            _scatter(keys, drop, amounts[first:last], block)
+
+
+@kernel
+def _score_labels(
+    templates: CompiledParts,
+    codes: Codes,
+    roots: Ints,
+    lengths: Ints,
+    parts: PartList,
+    weights: Weights,
+    scores: Floats,
+) -> None:
+    """scores[p, l] += weights of the features of part p with label l."""
+    start, nodes, ways = parts
+    node_keys, keys = _room(lengths, start, nodes.shape[1])
+    for t in range(len(templates.offset)):
+        block, drop, step = weights[templates.offset[t] :], templates.drop[t], templates.label_multiplier[t]
+        for b in range(len(roots)):
+            first, last = start[b], start[b + 1]
+            if first == last:
+                continue
+            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
+            _gather_labels(keys, step, drop, block, scores[first:last])
+
+
+@kernel
+def _add_labels(
+    templates: CompiledParts,
+    codes: Codes,
+    roots: Ints,
+    lengths: Ints,
+    parts: PartList,
+    amounts: Floats,
+    weights: Weights,
+) -> None:
+    """weights += amounts[p, l] x features of part p with label l."""
+    start, nodes, ways = parts
+    node_keys, keys = _room(lengths, start, nodes.shape[1])
+    for t in range(len(templates.offset)):
+        block, drop, step = weights[templates.offset[t] :], templates.drop[t], templates.label_multiplier[t]
+        for b in range(len(roots)):
+            first, last = start[b], start[b + 1]
+            if first == last:
+                continue
+            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
+            _scatter_labels(keys, step, drop, amounts[first:last], block)
+
+
+@kernel
+def _all_keys(
+    templates: CompiledParts, t: int, codes: Codes, roots: Ints, lengths: Ints, parts: PartList, labels: Ints
+) -> Keys:
+    """The key of every part under template t, with its label."""
+    start, nodes, ways = parts
+    node_keys, _ = _room(lengths, start, nodes.shape[1])
+    keys = np.empty(len(nodes), np.uint64)
+    for b in range(len(roots)):
+        first, last = start[b], start[b + 1]
+        _part_keys(
+            templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys[first:last]
+        )
+        for p in range(first, last):
+            keys[p] += templates.label_multiplier[t] * np.uint64(labels[p])
+    return keys
+
+
+@part
+def _room(lengths: Ints, start: Ints, width: int) -> tuple[Keys, Keys]:
+    """For the keys of the longest sentence's nodes, a row a role, and of the parts of the sentence with most."""
+    longest, most = 0, 0
+    for b in range(len(lengths)):
+        longest = max(longest, lengths[b])
+        most = max(most, start[b + 1] - start[b])
+    return np.zeros((width, longest + 2), np.uint64), np.empty(most, np.uint64)
+
+
+@part
+def _part_keys(
+    templates: CompiledParts,
+    t: int,
+    codes: Codes,
+    root: int,
+    n: int,
+    nodes: Codes,
+    ways: Codes,
+    node_keys: Keys,
+    keys: Keys,
+) -> None:
+    """The key of every part of one sentence under template t."""
+    _node_keys(templates, t, codes, root, n, node_keys)
+    way, multiplier = templates.way[t], templates.way_multiplier[t]
+    for p in range(len(nodes)):
+        keys[p] = multiplier * np.uint64(ways[p, way])
+    for k in range(templates.role.shape[1]):
+        role = templates.role[t, k]
+        if role < 0:
+            return
+        of_role = node_keys[k]
+        for p in range(len(nodes)):
+            keys[p] += of_role[np.uint64(nodes[p, role] + 1)]  # unsigned: no test for an index from the end
+
+
+@part
+def _node_keys(templates: CompiledParts, t: int, codes: Codes, root: int, n: int, node_keys: Keys) -> None:
+    """What node i contributes in each role of template t, at i + 1; no node contributes nothing, at 0."""
+    for k in range(templates.role.shape[1]):
+        if templates.role[t, k] < 0:
+            break
+        for i in range(1, n + 2):
+            node_keys[k, i] = 0
+    for k in range(templates.row.shape[1]):
+        row = templates.row[t, k]
+        if row < 0:
+            return
+        multiplier = templates.multiplier[t, k]
+        field, first = templates.field[t, k], root + templates.shift[t, k]
+        of_role = node_keys[row]
+        for i in range(n + 1):
+            of_role[i + 1] += multiplier * np.uint64(codes[field, first + i])
+
+
+@part
+def _gather(keys: Keys, drop: np.uint64, block: Weights, scores: Floats) -> None:
+    for p in range(len(scores)):
+        scores[p] += block[keys[p] >> drop]
+
+
+@part
+def _scatter(keys: Keys, drop: np.uint64, amounts: Floats, block: Weights) -> None:
+    for p in range(len(amounts)):
+        block[keys[p] >> drop] += amounts[p]
+
+
+@part
+def _gather_labels(keys: Keys, step: np.uint64, drop: np.uint64, block: Weights, scores: Floats) -> None:
+    for p in range(scores.shape[0]):
+        key = keys[p]
+        for label in range(scores.shape[1]):
+            scores[p, label] += block[(key + step * np.uint64(label)) >> drop]
+
+
+@part
+def _scatter_labels(keys: Keys, step: np.uint64, drop: np.uint64, amounts: Floats, block: Weights) -> None:
+    for p in range(amounts.shape[0]):
+        key = keys[p]
+        for label in range(amounts.shape[1]):
+            if abs(amounts[p, label]) > NEGLIGIBLE:
+                block[(key + step * np.uint64(label)) >> drop] += amounts[p, label]
