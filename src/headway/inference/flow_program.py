@@ -84,6 +84,8 @@ def solve(
     if these.n == 0:
         return FlowSolution(np.array([-1]), 0.0, 0.0, True, True, np.zeros(0))
     arcs = len(these.heads)
+    if arcs == 0:  # HiGHS calls a program without columns empty, whatever its rows ask for
+        raise _no_tree(parts, single_root)
     scores = _scores(parts)
     solver = _run(_program(parts, scores, relaxation, single_root), relaxation == "integer", arcs, time_limit)
     status, info = solver.getModelStatus(), solver.getInfo()
@@ -125,7 +127,8 @@ def _project(parts: SiblingParts | GrandSiblingParts, z: Floats, single_root: bo
     heads, found = argmax(as_batch(matrix), single_root=single_root, threads=1)
     if not found[0]:  # LP(S) can have a solution where no single-root tree exists
         raise _no_tree(parts, single_root)
-    return heads[0]
+    tree: Ints = heads[0]
+    return tree
 
 
 def _no_tree(parts: SiblingParts | GrandSiblingParts, single_root: bool) -> NoTreeError:
@@ -157,8 +160,8 @@ class _Program:
 
 def _run(program: _Program, integer: bool, arcs: int, time_limit: float | None) -> highspy.Highs:
     """HiGHS, after it has run: silent, on one thread, and without its default gap of 1e-4 for integer programs."""
-    solver = highspy.Highs()
-    options = {"output_flag": False, "parallel": "off", "mip_rel_gap": 0.0}
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, bool | str | float] = {"output_flag": False, "parallel": "off", "mip_rel_gap": 0.0}
     if time_limit is not None:
         options["time_limit"] = time_limit
     for name, value in options.items():
@@ -236,7 +239,7 @@ def _flow(these: Candidates, first: int, demand: Floats, capacity: float) -> lis
 
 
 def _parts(parts: SiblingParts | GrandSiblingParts, scores: Floats) -> list[_Rows]:
-    """The products: pairs, grandparents, grand-siblings; which of their rows are needed is in the module's docstring."""
+    """The products: pairs, grandparents, grand-siblings; only the rows that something pushes against."""
     arcs, pairs = len(parts.arcs), len(parts.siblings)
     above, below = scores > 0.0, scores < 0.0
     if isinstance(parts, SiblingParts):
@@ -280,7 +283,7 @@ def _pairs(these: Candidates, above: Bools, below: Bools) -> list[_Rows]:
             np.concatenate([np.arange(len(pair)), row, owner]),
             np.concatenate([pair, members[row, side], between]),
             np.concatenate([np.ones(len(pair)), -np.ones(len(row)), np.ones(len(owner))]),
-            1.0 - np.bincount(row, minlength=len(pair)),
+            1.0 - np.bincount(row, minlength=len(pair)).astype(np.float64),
             none,
         )
     )

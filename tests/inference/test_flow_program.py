@@ -1,0 +1,212 @@
+"""The flow programs: against enumeration, against each other, and where parts are forbidden."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.errors import NoTreeError
+from headway.inference import argmax
+from headway.inference.flow_program import Relaxation, solve
+from headway.inference.head_automata import GrandSiblingParts, SiblingParts
+from headway.inference.heads import is_in_class
+
+from .parts_oracle import (
+    Dense,
+    best,
+    grandsibling_cases,
+    parts_of,
+    prune,
+    random_grandsibling,
+    random_sibling,
+    score,
+    sibling_cases,
+    to_parts,
+)
+
+RELAXATIONS: tuple[Relaxation, ...] = ("single", "multi", "integer")
+both_roots = pytest.mark.parametrize("single_root", [False, True], ids=["multi", "single"])
+every_program = pytest.mark.parametrize("relaxation", RELAXATIONS)
+cases = st.one_of(sibling_cases(5), grandsibling_cases(4))
+
+
+def arcs_of(dense: Dense) -> np.ndarray:
+    arcs = dense["arcs"]
+    assert arcs is not None
+    return arcs
+
+
+@both_roots
+@given(dense=cases)
+def test_integer_program_finds_the_best_tree(single_root: bool, dense: Dense) -> None:
+    expected, _ = best(dense, projective=False, single_root=single_root)
+    solution = solve(to_parts(dense), single_root=single_root)
+    assert solution.integral
+    assert solution.finished
+    assert solution.heads is not None
+    assert is_in_class(solution.heads, projective=False, single_root=single_root)
+    assert solution.score == pytest.approx(expected, rel=0, abs=1e-6)
+    assert solution.bound == pytest.approx(expected, rel=0, abs=1e-5)
+    assert score(tuple(solution.heads.tolist()), dense) == pytest.approx(solution.score, rel=0, abs=1e-12)
+
+
+@both_roots
+@given(dense=cases)
+def test_relaxations_bound_the_best_tree(single_root: bool, dense: Dense) -> None:
+    expected, _ = best(dense, projective=False, single_root=single_root)
+    single, multi = (solve(to_parts(dense), relaxation=r, single_root=single_root) for r in ("single", "multi"))
+    assert single.bound >= multi.bound - 1e-6
+    assert multi.bound >= expected - 1e-6
+    for solution in (single, multi):
+        assert solution.heads is not None
+        assert is_in_class(solution.heads, projective=False, single_root=single_root)
+        assert solution.score == pytest.approx(score(tuple(solution.heads.tolist()), dense), rel=0, abs=1e-12)
+        assert solution.score <= expected + 1e-9
+        if solution.integral:
+            assert solution.score == pytest.approx(expected, rel=0, abs=1e-5)
+            assert solution.bound == pytest.approx(expected, rel=0, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@both_roots
+def test_longer_pruned_sentences(seed: int, single_root: bool) -> None:
+    """Longer than can be enumerated: the programs agree with each other."""
+    rng = np.random.default_rng(seed)
+    for dense in (random_sibling(rng, 20, 0.0), random_grandsibling(rng, 8, 0.0)):
+        parts = to_parts(prune(rng, dense, 3))
+        single, multi, integer = (solve(parts, relaxation=r, single_root=single_root) for r in RELAXATIONS)
+        assert integer.integral
+        assert integer.bound == pytest.approx(integer.score, rel=0, abs=1e-5)
+        assert single.bound >= multi.bound - 1e-6
+        assert multi.bound >= integer.score - 1e-6
+        assert max(single.score, multi.score) <= integer.score + 1e-6
+
+
+@both_roots
+@pytest.mark.parametrize("seed", range(5))
+def test_multi_commodity_flow_without_higher_order_parts_is_exact(seed: int, single_root: bool) -> None:
+    scores = np.random.default_rng(seed).normal(size=(9, 9))
+    heads = argmax(scores, single_root=single_root)
+    parts = GrandSiblingParts.dense(scores, np.zeros((9,) * 3), np.zeros((9,) * 3), np.zeros((9,) * 4))
+    solution = solve(parts, relaxation="multi", single_root=single_root)
+    assert solution.integral
+    np.testing.assert_array_equal(solution.heads, heads)
+    assert solution.score == pytest.approx(scores[heads[1:], np.arange(1, 9)].sum(), rel=1e-12)
+    assert solution.bound == pytest.approx(solution.score, rel=1e-9)
+
+
+def test_single_commodity_flow_is_looser() -> None:
+    """Words 1 and 2 prefer each other and hang below 3: with flow_a <= 3 z_a, two thirds of an arc carry two units."""
+    scores = np.full((4, 4), -np.inf)
+    scores[0, 3], scores[3, 1], scores[3, 2], scores[1, 2], scores[2, 1] = 0.0, 0.0, 0.0, 4.0, 4.0
+    parts = SiblingParts.dense(scores, np.zeros((4, 4, 4)))
+    single, multi, integer = (solve(parts, relaxation=r) for r in RELAXATIONS)
+    assert single.bound == pytest.approx(16.0 / 3.0, rel=1e-9)
+    assert not single.integral
+    assert single.score == multi.score == integer.score == 4.0
+    assert multi.bound == pytest.approx(4.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["arcs", "siblings", "grandparents", "grand_siblings"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_forbidden_is_not_in_the_tree(kind: str, seed: int) -> None:
+    """Forbid a part of the best tree, and again, until no tree is left or six are gone."""
+    dense = random_grandsibling(np.random.default_rng(seed), 4, 0.0)
+    gone: set[tuple[int, ...]] = set()
+    for _ in range(6):
+        solution = solve(to_parts(dense))
+        assert solution.heads is not None
+        present = parts_of(tuple(solution.heads.tolist()))[kind]
+        assert not gone & set(present)
+        expected, _ = best(dense, projective=False, single_root=True)
+        assert solution.score == pytest.approx(expected, rel=0, abs=1e-6)
+        part = present[len(gone) % len(present)]
+        gone.add(part)
+        scores = dense[kind]
+        assert scores is not None
+        scores[part] = -np.inf
+        if best(dense, projective=False, single_root=True)[1] is None:
+            with pytest.raises(NoTreeError):
+                solve(to_parts(dense))
+            break
+    assert gone
+
+
+def test_forbidden_arcs_may_be_among_the_candidates() -> None:
+    parts = to_parts(random_sibling(np.random.default_rng(1), 5, 0.0))
+    free = solve(parts)
+    assert free.heads is not None
+    chosen = parts.candidates.heads == free.heads[parts.candidates.modifiers]
+    arcs = parts.arcs.copy()
+    arcs[np.flatnonzero(chosen)[2]] = -np.inf
+    assert isinstance(parts, SiblingParts)
+    for relaxation in RELAXATIONS:
+        solution = solve(SiblingParts(parts.candidates, arcs, parts.siblings), relaxation=relaxation)
+        assert solution.heads is not None
+        assert solution.arcs[np.isneginf(arcs)].tolist() == [0.0]
+        assert np.isfinite(arcs[parts.candidates.heads == solution.heads[parts.candidates.modifiers]]).all()
+
+
+def test_a_negative_grand_sibling_cannot_be_avoided_by_its_pair() -> None:
+    """Pair scores 1, grand-sibling -5: the pair's variable may not stay at 0 to save the 5; and the other way round."""
+    for sign in (1.0, -1.0):
+        arcs = np.full((4, 4), -np.inf)
+        arcs[0, 1], arcs[1, 2], arcs[1, 3] = 0.0, 0.0, 0.0
+        siblings, grands = np.zeros((4,) * 3), np.zeros((4,) * 4)
+        siblings[1, 2, 3], grands[0, 1, 2, 3] = sign, -5.0 * sign
+        parts = GrandSiblingParts.dense(arcs, siblings, np.zeros((4,) * 3), grands)
+        for relaxation in RELAXATIONS:
+            solution = solve(parts, relaxation=relaxation)
+            assert solution.score == -4.0 * sign
+            assert solution.bound == pytest.approx(-4.0 * sign, abs=1e-9)
+
+
+@every_program
+def test_no_tree(relaxation: Relaxation) -> None:
+    headless = arcs_of(random_sibling(np.random.default_rng(2), 4, 0.0))
+    headless[:, 3] = -np.inf
+    with pytest.raises(NoTreeError, match="word 3") as caught:
+        solve(SiblingParts.dense(headless, np.zeros((5,) * 3)), relaxation=relaxation)
+    assert caught.value.words == (3,)
+    with pytest.raises(NoTreeError, match="words 1 and 2"):
+        solve(SiblingParts.dense(np.full((3, 3), -np.inf), np.zeros((3,) * 3)), relaxation=relaxation)
+
+
+@every_program
+def test_two_words_that_only_the_root_can_head(relaxation: Relaxation) -> None:
+    arcs = np.zeros((4, 4))
+    arcs[1:, [1, 3]] = -np.inf
+    parts = SiblingParts.dense(arcs, np.zeros((4,) * 3))
+    assert solve(parts, relaxation=relaxation, single_root=False).score == 0.0
+    with pytest.raises(NoTreeError, match=r"\b1\b.*\b3\b"):
+        solve(parts, relaxation=relaxation)
+
+
+@every_program
+def test_two_cycles_that_only_the_root_can_enter(relaxation: Relaxation) -> None:
+    """LP(S) has a solution, half an arc from the root for each; the tree it is projected to has two roots."""
+    arcs = np.full((5, 5), -np.inf)
+    for h, m in ((0, 1), (2, 1), (1, 2), (0, 3), (4, 3), (3, 4)):
+        arcs[h, m] = 0.0
+    with pytest.raises(NoTreeError, match=r"\b1\b.*\b3\b"):
+        solve(SiblingParts.dense(arcs, np.zeros((5,) * 3)), relaxation=relaxation)
+
+
+@every_program
+def test_no_word_and_one_word(relaxation: Relaxation) -> None:
+    nothing = solve(SiblingParts.dense(np.zeros((1, 1)), np.zeros((1,) * 3)), relaxation=relaxation)
+    assert (nothing.heads.tolist(), nothing.score, nothing.bound) == ([-1], 0.0, 0.0)
+    one = solve(SiblingParts.dense(np.full((2, 2), 3.0), np.full((2,) * 3, 0.25)), relaxation=relaxation)
+    assert (one.heads.tolist(), one.score) == ([-1, 0], 3.5)
+    assert one.integral
+
+
+@every_program
+def test_time_limit(relaxation: Relaxation) -> None:
+    dense = random_grandsibling(np.random.default_rng(3), 5, 0.0)
+    stopped = solve(to_parts(dense), relaxation=relaxation, time_limit=0.0)
+    assert not stopped.finished
+    assert not stopped.integral
+    assert stopped.bound >= best(dense, projective=False, single_root=True)[0] - 1e-6
