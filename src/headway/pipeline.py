@@ -17,17 +17,25 @@ from typing import Any, overload
 import numpy as np
 
 from headway import __version__
-from headway.archive import load_archive, save_archive
+from headway.archive import Archive, load_archive, save_archive
+from headway.errors import ArchiveError, TrainingError
 from headway.inference.batch import Floats, Ints
+from headway.inference.dual_decomposition import Status
 from headway.inference.tree_distribution import TreeDistribution
-from headway.models.arc_model import KIND, ArcModel
+from headway.models.arc_factored import ArcExamples
+from headway.models.arc_model import ArcModel
+from headway.models.automata_model import AutomataModel
+from headway.models.pruning import coverage
+from headway.models.saved import KIND
 from headway.training import (
     Development,
     Material,
     Monitor,
+    PartDevelopment,
     Settings,
     Show,
     checksum,
+    development,
     signature,
     train_arcs,
     train_labeller,
@@ -38,6 +46,7 @@ from headway.treebank import Sentence
 _SENTENCES_AT_ONCE = 512
 _ARCS_AT_ONCE = 4_000_000
 
+Model = ArcModel | AutomataModel
 Source = str | os.PathLike[str] | Iterable[Sentence]
 
 
@@ -51,13 +60,17 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Parsed:
-    """A sentence with the tree the parser found. The distribution behind it is computed when first asked for."""
+    """A sentence with the tree the parser found, and whether that is proved to be the best under the model.
+
+    The distribution behind it is computed when first asked for; for a higher-order model it is its pruner's.
+    """
 
     sentence: Sentence
     scores: Floats
     projective: bool
     single_root: bool
-    status: str = "EXACT"
+    status: Status
+    gap: float
 
     @property
     def heads(self) -> Ints:
@@ -98,7 +111,7 @@ class Parsed:
 class Parser:
     """A trained parser."""
 
-    model: ArcModel
+    model: Model
 
     @classmethod
     def train(
@@ -118,45 +131,55 @@ class Parser:
         """
         chosen = Settings(**settings).complete()
         sentences = training_trees(train, chosen, _name(train, "the training data"))
-        material = Material.of(sentences, chosen, threads)
+        material = Material.of(sentences, chosen, threads, show)
         gold = None
         if dev is not None:
             gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
-        held_out = None if gold is None else Development(gold, material, chosen, threads)
+        held_out = None if gold is None else development(gold, material, chosen, threads)
         file, data = None if checkpoint is None else Path(checkpoint), checksum(sentences)
         signed = signature(chosen, data, checksum(gold or []))
-        monitor = train_arcs(material, chosen, held_out, show, file, signed, threads)
+        monitor = train_arcs(material, chosen, held_out, show, file, signed)
         return finish(material, chosen, monitor, held_out, data, show)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Parser:
         """A parser saved earlier. Loading checks everything and runs nothing."""
-        return cls(ArcModel.from_archive(load_archive(path, KIND), str(path)))
+        return cls(_model_of(load_archive(path, KIND), str(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the parser to one file; an interruption leaves the old file as it was."""
         save_archive(self.model.to_archive(), path)
 
     @overload
-    def parse(self, text: Sentence, *, mbr: bool = ..., threads: int = ...) -> Parsed: ...
+    def parse(self, text: Sentence, *, mbr: bool = ..., exact: bool = ..., threads: int = ...) -> Parsed: ...
     @overload
-    def parse(self, text: Iterable[Sentence], *, mbr: bool = ..., threads: int = ...) -> Iterator[Parsed]: ...
     def parse(
-        self, text: Sentence | Iterable[Sentence], *, mbr: bool = False, threads: int = 1
+        self, text: Iterable[Sentence], *, mbr: bool = ..., exact: bool = ..., threads: int = ...
+    ) -> Iterator[Parsed]: ...
+    def parse(
+        self, text: Sentence | Iterable[Sentence], *, mbr: bool = False, exact: bool = True, threads: int = 1
     ) -> Parsed | Iterator[Parsed]:
         """The tree of a sentence, or, one after the other, of any number of them in flat memory.
 
-        `mbr` maximises the expected number of right heads rather than the tree's probability.
+        `mbr` maximises the expected number of right heads rather than the tree's probability (arc models). Without
+        `exact`, higher-order models stop where dual decomposition stops: `status` and `gap` say what that proves.
         """
         if isinstance(text, Sentence):
-            return next(self._parse([text], mbr, threads))
-        return self._parse(text, mbr, threads)
+            return next(self._parse([text], mbr, exact, threads))
+        return self._parse(text, mbr, exact, threads)
 
-    def _parse(self, sentences: Iterable[Sentence], mbr: bool, threads: int) -> Iterator[Parsed]:
-        trees = (self.model.projective, self.model.single_root)
+    def _parse(self, sentences: Iterable[Sentence], mbr: bool, exact: bool, threads: int) -> Iterator[Parsed]:
+        model = self.model
         for some in _portions(sentences):
-            for sentence, found in zip(some, self.model.predict(some, mbr=mbr, threads=threads), strict=True):
-                yield Parsed(sentence.with_tree(found.heads, found.labels), found.scores, *trees)
+            if isinstance(model, ArcModel):
+                predicted = model.predict(some, mbr=mbr, threads=threads)
+            elif mbr:
+                raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
+            else:
+                predicted = model.predict(some, exact=exact, threads=threads)
+            for sentence, found in zip(some, predicted, strict=True):
+                tree = sentence.with_tree(found.heads, found.labels)
+                yield Parsed(tree, found.scores, model.projective, model.single_root, found.status, found.gap)
 
 
 def finish(
@@ -168,18 +191,42 @@ def finish(
     labeller, label_weights = None, np.zeros(0)
     if settings.labels == "after":
         labeller, label_weights = train_labeller(material, settings.seed, show)
+    examples = material.examples
     about = {
         "headway": __version__,
         "settings": asdict(settings),
-        "train": {"sentences": len(material.examples.lengths), "sha256": data},
+        "train": {"sentences": len(examples.lengths), "sha256": data},
         "best_pass": monitor.best_pass(),
         "scale": scale,
-        "collisions": material.scorer.arcs.collisions,
+        "collisions": examples.scorer.collisions,
         "history": monitor.history,
     }
+    labels = (labeller, label_weights)
     trees = (settings.projective, settings.single_root)
-    model = ArcModel(material.coder, material.scorer, scale * monitor.best, labeller, label_weights, *trees, about)
-    return Parser(model)
+    if isinstance(examples, ArcExamples):
+        weights = scale * monitor.best
+        return Parser(ArcModel(material.coder, examples.scorer, weights, *labels, *trees, about))
+    assert material.pruner is not None
+    left = dev.coverage if isinstance(dev, PartDevelopment) else coverage(material.pruner, *material.trees[:2])
+    about["pruning"] = {
+        "measured_on": "development" if dev else "training",
+        "recall": left.recall,
+        "heads_per_word": left.heads_per_word,
+    }
+    parts = (examples.scorer, monitor.best)
+    return Parser(AutomataModel(material.coder, material.pruner, *parts, *labels, *trees, about))
+
+
+def _model_of(archive: Archive, source: str) -> Model:
+    """The model of an archive; `source` is for error messages."""
+    try:
+        if archive.data["model"] == "automata":
+            return AutomataModel.from_archive(archive)
+        return ArcModel.from_archive(archive)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ArchiveError(
+            f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
+        ) from None
 
 
 def _portions(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:

@@ -23,6 +23,7 @@ from headway.training import (
     Settings,
     Show,
     checksum,
+    development,
     train_arcs,
     training_trees,
 )
@@ -73,22 +74,22 @@ def tune(
     """Try every C of the grid; without `dev`, the last tenth of the training sentences is held out."""
     base = Settings(**settings).complete()
     sentences, validation = _split(train, dev, base, held_out)
-    material = Material.of(sentences, base, threads)
-    development = Development(validation, material, base, threads)
+    material = Material.of(sentences, base, threads, show)
+    held_out_data = development(validation, material, base, threads)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
     for c in grid or GRIDS[base.learner]:
         chosen = replace(base, c=c).complete()
         started = time.monotonic()
-        monitor = train_arcs(material, chosen, development, show, None, "", threads)
-        for trial in _decodings(chosen, monitor, development, time.monotonic() - started):
+        monitor = train_arcs(material, chosen, held_out_data, show, None, "")
+        for trial in _decodings(chosen, monitor, held_out_data, time.monotonic() - started):
             trials.append(trial)
             if best is None or trial.uas > best[0].uas:
                 best = trial, chosen, monitor
     assert best is not None
     trial, chosen, monitor = best
     parser = finish(
-        material, replace(chosen, projective=trial.projective), monitor, development, checksum(sentences), show
+        material, replace(chosen, projective=trial.projective), monitor, held_out_data, checksum(sentences), show
     )
     return Tuning(replace(chosen, epochs=trial.epochs), trial.projective, tuple(trials), parser)
 

@@ -1,16 +1,16 @@
 """Dual decomposition: the best tree under head automata, with a proof (koo2010 figures 1 and 2).
 
-The problem is max f(z) + h(y) with z from the head automata, y a tree, and y = z. Multipliers u(h, m) on the arcs z takes,
-and v(g, h) on the heads z assumes for grandparents, turn it into two problems that are easy to solve apart:
+The problem is max f(z) + h(y) with z from the head automata, y a tree, and y = z. Multipliers u(h, m) on the arcs z
+takes, and v(g, h) on the heads z assumes for grandparents, turn it into two problems that are easy to solve apart:
 
     L(u, v) = max_y  sum over arcs of y of (alpha s + u + v)  +  sum_h max_z  f_h(z) - u·z - v·z_up        >= optimum
 
 y is a maximum spanning tree (or Eisner's, where trees are projective), z comes from `head_automata`. A step moves u by
-c (z - y), and v by c (z_up - y). When y = z the tree is optimal: that is the certificate. It is also optimal when the best
-tree seen scores what the least L is, up to rounding.
+c (z - y), and v by c (z_up - y). When y = z the tree is optimal: that is the certificate. It is also optimal when the
+best tree seen scores what the least L is, up to rounding.
 
-* Step (appendix A.1): c = delta / (1 + times L rose), with delta = L - f(y) at the first step. alpha = 0.001 of the arcs'
-  scores stays with the tree (A.2).
+* Step (appendix A.1): c = delta / (1 + times L rose), with delta = L - f(y) at the first step. alpha = 0.001 of the
+  arcs' scores stays with the tree (A.2).
 * Lazy decoding (section 7.4): an automaton is decoded again only where a multiplier of its own changed.
 * The best tree seen is what is returned when the limit comes first, with the least L as bound: nothing is claimed
   beyond that gap.
@@ -101,8 +101,8 @@ def decode(
 ) -> Decoded:
     """The best tree of a class under sibling, grand-sibling or state parts.
 
-    `exact` finishes what dual decomposition leaves open, within `budget` steps a sentence; without it, `iterations` steps
-    are all there is.
+    `exact` finishes what dual decomposition leaves open, within `budget` steps a sentence; without it, `iterations`
+    steps are all there is.
 
     >>> from headway.inference.head_automata import SiblingParts
     >>> siblings = np.zeros((4, 4, 4))
@@ -195,8 +195,8 @@ def _descend(
 ) -> tuple[int, int, float, float]:
     """Subgradient steps from u, v until y = z, L <= best, or the limit: outcome, steps, best score, least L.
 
-    `best` is the score of `best_heads`, known before; both are improved. u and v end where L was least. `aimed` steps are
-    Held, Wolfe and Crowder's; the others the paper's. `disputes` counts how often y and z disagreed on an arc.
+    `best` is the score of `best_heads`, known before; both are improved. u and v end where L was least. `aimed` steps
+    are Held, Wolfe and Crowder's; the others the paper's. `disputes` counts how often y and z disagreed on an arc.
     """
     these = automata.candidates
     arc_heads, arc_modifiers, share, grand = these.heads, these.modifiers, automata.share, automata.grand
@@ -311,8 +311,8 @@ def _branch(
 ) -> tuple[int, int, float, float]:
     """Depth-first branch and bound from the root's multipliers: outcome, steps, best score, bound.
 
-    A level has the multipliers, the required and forbidden arcs and the bound of one open branch, the arc it was split on,
-    and how many of its two halves were begun.
+    A level has the multipliers, the required and forbidden arcs and the bound of one open branch, the arc it was split
+    on, and how many of its two halves were begun.
     """
     arcs = len(u)
     room = 16

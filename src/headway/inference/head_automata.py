@@ -4,8 +4,8 @@ The score of a tree is a sum over heads h of f_h(modifiers of h), read outwards 
 
 * `SiblingParts` (example 1): arcs and adjacent siblings (h, s, m), with START before the first child and END after the
   last. O(k^2) for a head with k candidate modifiers.
-* `GrandSiblingParts` (example 3): also grandparents (g, h, m), and grand-siblings (g, h, s, m) where they are given. The
-  automaton tries every candidate head g of h: O(e k^2) with e of them.
+* `GrandSiblingParts` (example 3): also grandparents (g, h, m), and grand-siblings (g, h, s, m) where they are given.
+  The automaton tries every candidate head g of h: O(e k^2) with e of them.
 * `StateParts` (example 2): the automaton has S states; taking m in state s to get to t scores transitions[m, s, t],
   and stopping on a side in state s scores `final`. START is state 0. O(k S^2). Where the paper has one END state and
   leaves the side without modifiers open, `final` says for every state, START included, what stopping there is worth.
@@ -84,7 +84,7 @@ class SiblingParts:
 
 @dataclass(frozen=True)
 class GrandSiblingParts:
-    """Scores of arcs (A,), sibling pairs (P,), grandparent parts (G,) and grand-sibling parts (T,), or none of these."""
+    """Scores of arcs (A,), sibling pairs (P,), grandparent parts (G,), and grand-sibling parts (T,) or none."""
 
     candidates: Candidates
     arcs: Floats

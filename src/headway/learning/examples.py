@@ -2,8 +2,9 @@
 
 A learner knows no words and no features. It asks `Examples` for the scores of some sentences under a weight vector, and
 hands back amounts, shaped like the scores, by which the features of what was scored are to be added to a weight
-vector. `Structures` says what may be chosen, and does the inference. Two kinds exist: trees over arc scores
+vector. `Structures` says what may be chosen, and does the inference. Two kinds are here: trees over arc scores
 (B, N+1, N+1), or labelled ones over (B, N+1, N+1, L) (koo2007 section 3.4); and labels of given arcs over (B, N+1, L).
+Higher-order models bring their own `Choices`, over the scores of one sentence's parts in a row.
 """
 
 from __future__ import annotations
@@ -47,13 +48,21 @@ class Examples(Protocol):
         """1 on what is right, 0 elsewhere; shaped like the scores."""
         ...
 
+    def cost(self, which: Ints) -> Floats:
+        """What a choice costs while a margin is asked for: 1 on every wrong arc or label; shaped like the scores."""
+        ...
 
-class Structures(Protocol):
+
+class Choices(Protocol):
     """What a learner may choose for a sentence."""
 
-    def best(self, scores: Floats, lengths: Ints) -> Floats:
-        """1 on the best choice, 0 elsewhere; shaped like the scores."""
+    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
+        """1 on the best choice for the sentences `which`, 0 elsewhere; shaped like the scores."""
         ...
+
+
+class Structures(Choices, Protocol):
+    """Choices that also have probabilities."""
 
     def marginals(self, scores: Floats, lengths: Ints) -> tuple[Floats, Floats]:
         """log Z (B,), and probabilities shaped like the scores."""
@@ -68,7 +77,7 @@ class Trees:
     single_root: bool = True
     threads: int = 1
 
-    def best(self, scores: Floats, lengths: Ints) -> Floats:
+    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
         arcs = scores if scores.ndim == 3 else scores.max(axis=-1)
         heads = argmax(
             arcs, projective=self.projective, single_root=self.single_root, lengths=lengths, threads=self.threads
@@ -94,7 +103,7 @@ class Trees:
 class Labels:
     """One label a word, chosen independently."""
 
-    def best(self, scores: Floats, lengths: Ints) -> Floats:
+    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
         chosen = np.zeros_like(scores)
         b, m = np.nonzero(_words(scores, lengths))
         chosen[b, m, scores[b, m].argmax(axis=-1)] = 1.0

@@ -70,7 +70,7 @@ class ExponentiatedGradient:
             lengths = examples.lengths[which]
             if self.loss == "hinge":
                 augmented = scores + (1.0 - gold)
-                total += float(np.vdot(self.structures.best(augmented, lengths) - gold, augmented))
+                total += float(np.vdot(self.structures.best(augmented, lengths, which) - gold, augmented))
             else:
                 total += float(np.sum(self.structures.marginals(scores, lengths)[0]) - np.vdot(gold, scores))
         return self.regularisation * total + 0.5 * float(weights @ weights)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headway.inference.batch import Floats
-from headway.learning.examples import Examples, Structures, Trees
+from headway.learning.examples import Choices, Examples, Trees
 from headway.learning.progress import Pass, Report, State
 
 
@@ -24,7 +24,7 @@ from headway.learning.progress import Pass, Report, State
 class Perceptron:
     """`margin` is C of the large-margin version; 0 is Collins' perceptron."""
 
-    structures: Structures = field(default_factory=Trees)
+    structures: Choices = field(default_factory=Trees)
     epochs: int = 10
     margin: float = 0.0
     seed: int = 0
@@ -56,8 +56,8 @@ class Perceptron:
         which = np.array([i])
         scores, gold = examples.score(weights, which), examples.gold(which)
         if self.margin:
-            scores += self.margin * (1.0 - gold)
-        amounts = gold - self.structures.best(scores, examples.lengths[which])
+            scores += self.margin * examples.cost(which)
+        amounts = gold - self.structures.best(scores, examples.lengths[which], which)
         if not amounts.any():
             return 0.0
         examples.add(weights, which, amounts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,11 @@ class ArcScorer:
     def size(self) -> int:
         """How many weights there are."""
         return self.arcs.size + (self.joint.size if self.joint else 0)
+
+    @property
+    def collisions(self) -> float:
+        """The share of the keys of the training trees that share their weight with another, among arc features."""
+        return self.arcs.collisions
 
     def score(self, weights: Floats, coded: Coded, which: Ints) -> Floats:
         """(B, N+1, N+1), or (B, N+1, N+1, L) with labels."""
@@ -78,6 +84,9 @@ class ArcExamples:
     def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
         self.scorer.add(weights, self.coded, which, amounts)
 
+    def cost(self, which: Ints) -> Floats:
+        return 1.0 - self.gold(which)
+
     def gold(self, which: Ints) -> Floats:
         width = _width(self.coded, which)
         heads = self.heads[which, :width]
@@ -91,8 +100,16 @@ class ArcExamples:
         return gold
 
 
-def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str]) -> tuple[Coded, Ints, Ints]:
+class CodedTrees(NamedTuple):
     """Coded sentences, their heads and the numbers of their labels (B, N+1), padded with -1."""
+
+    coded: Coded
+    heads: Ints
+    labels: Ints
+
+
+def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str]) -> CodedTrees:
+    """Annotated sentences as numbers."""
     number = {label: i for i, label in enumerate(labels)}
     width = max(map(len, sentences), default=0) + 1
     heads, chosen = np.full((2, len(sentences), width), -1, np.int64)
@@ -102,7 +119,7 @@ def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str
         heads[i, : len(sentence) + 1] = sentence.heads
         if labels:
             chosen[i, 1 : len(sentence) + 1] = [number.get(str(label), 0) for label in sentence.labels[1:]]
-    return coder.code(sentences), heads, chosen
+    return CodedTrees(coder.code(sentences), heads, chosen)
 
 
 def _width(coded: Coded, which: Ints) -> int:

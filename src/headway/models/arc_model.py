@@ -7,23 +7,30 @@ after it (`labeller`). Sentences are scored in batches of like length, so that t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from headway.archive import Archive
-from headway.errors import ArchiveError
-from headway.features.arc_features import ArcFeatures, Block
+from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coded, Coder
-from headway.features.templates import parse_templates
 from headway.inference.batch import Floats, Ints, groups_by_length
+from headway.inference.dual_decomposition import Status
 from headway.inference.first_order import argmax, marginals
 from headway.models.arc_factored import ArcScorer
 from headway.models.labeller import LabelScorer
+from headway.models.saved import (
+    KIND,
+    arc_features_of,
+    blocks_data,
+    coder_data,
+    coder_of,
+    labeller_data,
+    labeller_of,
+    weights_of,
+)
 from headway.treebank import Sentence
-
-KIND = "parser"
 
 # Padded arc scores of one batch: 2 MB
 BATCH_CELLS = 250_000
@@ -31,11 +38,13 @@ BATCH_CELLS = 250_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """One sentence's tree: heads (n+1,), labels, and the arc scores (n+1, n+1) it was chosen by."""
+    """One sentence's tree (n+1,), its labels, arc scores (n+1, n+1) for its probabilities, and what is proved of it."""
 
     heads: Ints
     labels: tuple[str | None, ...] | None
     scores: Floats
+    status: Status = Status.EXACT
+    gap: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -95,16 +104,16 @@ class ArcModel:
 
     def to_archive(self) -> Archive:
         """What is saved: single-precision weights, the numbering of words and tags, the templates."""
+        joint = self.scorer.joint
         data = {
+            "model": "arc",
             "about": dict(self.about),
             "projective": self.projective,
             "single_root": self.single_root,
-            "fields": {name: list(values) for name, values in self.coder.fields.items()},
-            "feats": list(self.coder.feats),
-            "labels": list(self.label_names),
-            "arcs": _blocks(self.scorer.arcs),
-            "joint": None if self.scorer.joint is None else _blocks(self.scorer.joint),
-            "labeller": None if self.labeller is None else _blocks(self.labeller.features),
+            "coder": coder_data(self.coder),
+            "arcs": blocks_data(self.scorer.arcs),
+            "joint": None if joint is None else {"blocks": blocks_data(joint), "labels": list(self.scorer.labels)},
+            "labeller": labeller_data(self.labeller),
         }
         arrays = {
             "weights": self.weights.astype(np.float32),
@@ -113,40 +122,24 @@ class ArcModel:
         return Archive(KIND, data, arrays)
 
     @classmethod
-    def from_archive(cls, archive: Archive, source: str) -> ArcModel:
-        """The model of an archive; `source` is for error messages."""
-        try:
-            return cls._from_archive(archive)
-        except ArchiveError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ArchiveError(
-                f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
-            ) from None
-
-    @classmethod
-    def _from_archive(cls, archive: Archive) -> ArcModel:
+    def from_archive(cls, archive: Archive) -> ArcModel:
+        """The model of an archive; any of the built-in errors of lookup and value where it is damaged."""
         data = archive.data
-        coder = Coder.from_values(data["fields"], data["feats"])
-        labels = tuple(map(str, data["labels"]))
-        arcs, joint, labeller = (_compile(data[name], coder) for name in ("arcs", "joint", "labeller"))
-        if arcs is None:
-            raise ValueError("it has no arc features")
-        if not labels and (joint is not None or labeller is not None):
-            raise ValueError("it has no labels")
-        scorer = ArcScorer(arcs, joint, labels if joint is not None else ())
-        label_scorer = None if labeller is None else LabelScorer(labeller, labels)
-        weights, label_weights = archive.arrays["weights"], archive.arrays["label_weights"]
-        if weights.shape != (scorer.size,) or label_weights.shape != (label_scorer.size if label_scorer else 0,):
-            raise ValueError("the weights do not fit the templates")
-        if not (np.isfinite(weights).all() and np.isfinite(label_weights).all()):
-            raise ValueError("a weight is not a finite number")
+        coder = coder_of(data["coder"])
+        joint: ArcFeatures | None = None
+        labels: tuple[str, ...] = ()
+        if data["joint"] is not None:
+            joint, labels = arc_features_of(data["joint"]["blocks"], coder), tuple(map(str, data["joint"]["labels"]))
+            if not labels:
+                raise ValueError("it has no labels")
+        scorer = ArcScorer(arc_features_of(data["arcs"], coder), joint, labels)
+        labeller = labeller_of(data["labeller"], coder)
         return cls(
             coder,
             scorer,
-            weights.astype(np.float64),
-            label_scorer,
-            label_weights.astype(np.float64),
+            weights_of(archive, "weights", scorer.size),
+            labeller,
+            weights_of(archive, "label_weights", labeller.size if labeller else 0),
             bool(data["projective"]),
             bool(data["single_root"]),
             dict(data["about"]),
@@ -157,17 +150,3 @@ def _sum_labels(scores: Floats) -> Floats:
     top = scores.max(axis=-1)
     summed: Floats = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
     return summed
-
-
-def _blocks(features: ArcFeatures) -> list[dict[str, Any]]:
-    return [{**asdict(block), "template": str(block.template)} for block in features.blocks]
-
-
-def _compile(blocks: list[dict[str, Any]] | None, coder: Coder) -> ArcFeatures | None:
-    if blocks is None:
-        return None
-    parsed = []
-    for block in blocks:
-        (template,) = parse_templates(block["template"], "model")
-        parsed.append(Block(template, *(int(block[name]) for name in ("bits", "keys", "collisions"))))
-    return ArcFeatures.compile(parsed, coder)

@@ -1,7 +1,9 @@
-"""Labels after the tree: each arc's label is chosen on its own, by a linear classifier over the arc's features.
+"""Labels after the tree: each arc's label is chosen on its own, by a linear classifier that sees the tree.
 
-    label(h, m) = argmax_l v·g(h, m, l)
+    label(h, m) = argmax_l v·g(h, m, l) + v'·g'(h, m, tree, l)
 
+g are templates over the arc, g' templates over what stands around it in the tree: the head's own head, the
+neighbouring children of the head, the outermost children of the modifier. The weights are one vector, v before v'.
 Scoring a tree costs O(T n L) for T templates.
 `LabelExamples` shows the arcs of training trees to `headway.learning`, whose learners train this like any structure.
 """
@@ -11,10 +13,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.features.arc_features import ArcFeatures
-from headway.features.coding import Coded
+from headway.features.coding import Coded, Coder
+from headway.features.part_features import PartFeatures, PartList
+from headway.features.templates import load_templates
 from headway.inference.batch import Floats, Ints
+from headway.inference.jit import kernel
+
+Nodes = NDArray[np.int32]
+
+# Head, modifier, the head's head, the sibling before and after the modifier, its leftmost and rightmost child.
+ROLES = "hmgsncd"
 
 
 @dataclass(frozen=True)
@@ -22,23 +33,40 @@ class LabelScorer:
     """Scores the labels of given arcs."""
 
     features: ArcFeatures
+    around: PartFeatures
     labels: tuple[str, ...]
+
+    @classmethod
+    def learn(cls, coder: Coder, coded: Coded, heads: Ints, numbers: Ints, labels: tuple[str, ...]) -> LabelScorer:
+        """Size the features from the training trees, heads and numbers of labels (B, N+1)."""
+        arcs = ArcFeatures.learn(load_templates("label"), coder, coded, heads, numbers)
+        parts = surroundings(heads, coded.lengths)
+        templates = load_templates("tree_label")
+        return cls(arcs, PartFeatures.learn(ROLES, templates, coder, coded, parts, numbers[heads >= 0]), labels)
 
     @property
     def size(self) -> int:
         """How many weights there are."""
-        return self.features.size
+        return self.features.size + self.around.size
 
     def score(self, weights: Floats, coded: Coded, which: Ints, heads: Ints) -> Floats:
         """(B, N+1, L) for the arcs of `heads` (B, N+1)."""
         rows = np.zeros((heads.size, len(self.labels)))
-        self.features.score_labels(weights, coded, which, _tree_rows(heads), rows)
+        own, others = np.split(weights, [self.features.size])
+        self.features.score_labels(own, coded, which, _tree_rows(heads), rows)
+        parts = surroundings(heads, coded.lengths[which])
+        around = np.zeros((len(parts.nodes), len(self.labels)))
+        self.around.score_labels(others, coded, which, parts, around)
+        rows[heads.ravel() >= 0] += around
         return rows.reshape(*heads.shape, -1)
 
     def add(self, weights: Floats, coded: Coded, which: Ints, heads: Ints, amounts: Floats) -> None:
         """weights += amounts (B, N+1, L) x features of the arcs of `heads`."""
         rows = amounts.reshape(-1, len(self.labels))
-        self.features.add_labels(weights, coded, which, _tree_rows(heads), rows)
+        own, others = np.split(weights, [self.features.size])
+        self.features.add_labels(own, coded, which, _tree_rows(heads), rows)
+        parts = surroundings(heads, coded.lengths[which])
+        self.around.add_labels(others, coded, which, parts, rows[heads.ravel() >= 0])
 
 
 @dataclass(frozen=True)
@@ -64,6 +92,9 @@ class LabelExamples:
     def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
         self.scorer.add(weights, self.coded, which, self._heads(which), amounts)
 
+    def cost(self, which: Ints) -> Floats:
+        return 1.0 - self.gold(which)
+
     def gold(self, which: Ints) -> Floats:
         heads = self._heads(which)
         gold = np.zeros((*heads.shape, len(self.scorer.labels)))
@@ -82,3 +113,40 @@ def _tree_rows(heads: Ints) -> Ints:
     b, m = np.nonzero(heads >= 0)
     rows[b, heads[b, m], m] = b * width + m
     return rows
+
+
+def surroundings(heads: Ints, lengths: Ints) -> PartList:
+    """What stands around each word's arc in trees (B, N+1), as `ROLES` has it; -1 where there is nothing."""
+    start = np.concatenate(([0], np.cumsum(lengths)))
+    nodes = np.full((int(start[-1]), len(ROLES)), -1, np.int32)
+    ways = np.zeros((len(nodes), 2), np.int32)
+    _surroundings(heads, lengths, nodes, ways)
+    return PartList(start, nodes, ways)
+
+
+@kernel
+def _surroundings(heads: Ints, lengths: Ints, nodes: Nodes, ways: Nodes) -> None:
+    first = -1  # the row of node 0 of the sentence, had it one
+    for b in range(len(lengths)):
+        n = lengths[b]
+        for m in range(1, n + 1):
+            h = heads[b, m]
+            row = nodes[first + m]
+            row[0], row[1] = h, m
+            if h > 0:
+                row[2] = heads[b, h]
+                child = nodes[first + h]
+                if child[5] < 0:
+                    child[5] = m
+                child[6] = m
+            ways[first + m] = int(m > h)
+        for m in range(1, n + 1):
+            h = heads[b, m]
+            step = 1 if m > h else -1
+            k = m - step
+            while k != h and heads[b, k] != h:
+                k -= step
+            if k != h:
+                nodes[first + m, 3] = k
+                nodes[first + k, 4] = m
+        first += n

@@ -4,10 +4,10 @@
 `monitor`, which scores the `development` data after each pass, keeps the best weights, stops early, saves checkpoints.
 """
 
-from headway.training.development import Development
+from headway.training.development import Development, PartDevelopment, development
 from headway.training.material import Material, checksum, training_trees
 from headway.training.monitor import Monitor, Progress, Show, signature
-from headway.training.settings import LabelChoice, LearnerName, Settings
+from headway.training.settings import LabelChoice, LearnerName, ModelName, Settings
 from headway.training.steps import train_arcs, train_labeller
 
 __all__ = [
@@ -15,11 +15,14 @@ __all__ = [
     "LabelChoice",
     "LearnerName",
     "Material",
+    "ModelName",
     "Monitor",
+    "PartDevelopment",
     "Progress",
     "Settings",
     "Show",
     "checksum",
+    "development",
     "signature",
     "train_arcs",
     "train_labeller",

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from headway.evaluation import is_punctuation
-from headway.inference.batch import Floats, groups_by_length
+from headway.inference.batch import Floats, Ints, groups_by_length
 from headway.inference.first_order import argmax, log_partition
-from headway.models.arc_factored import ArcExamples, code_trees
+from headway.models.arc_factored import ArcExamples, CodedTrees, code_trees
 from headway.models.arc_model import BATCH_CELLS
+from headway.models.higher_order import PartScorer, decode_parts
+from headway.models.pruning import Coverage, Pruner, coverage, kept_arcs
 from headway.training.material import Material
 from headway.training.settings import Settings
 from headway.treebank import Sentence
 
 
-class Development:
+class Development(Protocol):
     """Development sentences, scored without punctuation."""
-
-    def __init__(self, sentences: Sequence[Sentence], material: Material, settings: Settings, threads: int) -> None:
-        coded, heads, labels = code_trees(sentences, material.coder, material.labels)
-        self._examples = ArcExamples(material.scorer, coded, heads, labels)
-        self._trees = {"projective": settings.projective, "single_root": settings.single_root}
-        self._threads = threads
-        self._scored = np.zeros(heads.shape, np.bool_)
-        for row, sentence in zip(self._scored, sentences, strict=True):
-            row[1 : len(sentence) + 1] = [not is_punctuation(form) for form in sentence.forms]
 
     def uas(self, weights: Floats, *, projective: bool | None = None) -> float:
         """Percentage of right heads; `projective` decodes in another class than the model was trained for."""
+        ...
+
+    def scale(self, weights: Floats) -> float:
+        """The factor on the scores under which the development trees are most likely."""
+        ...
+
+
+def development(
+    sentences: Sequence[Sentence], material: Material, settings: Settings, threads: int
+) -> ArcDevelopment | PartDevelopment:
+    """Development data for the model that is trained."""
+    trees = code_trees(sentences, material.coder, material.labels)
+    scored = np.zeros(trees.heads.shape, np.bool_)
+    for row, sentence in zip(scored, sentences, strict=True):
+        row[1 : len(sentence) + 1] = [not is_punctuation(form) for form in sentence.forms]
+    if material.pruner is None:
+        assert isinstance(material.examples, ArcExamples)
+        return ArcDevelopment(ArcExamples(material.examples.scorer, *trees), scored, settings, threads)
+    assert not isinstance(material.examples, ArcExamples)
+    return PartDevelopment(material.examples.scorer, material.pruner, trees, scored, settings, threads)
+
+
+class ArcDevelopment:
+    """For arc-factored models."""
+
+    def __init__(self, examples: ArcExamples, scored: Any, settings: Settings, threads: int) -> None:
+        self._examples, self._scored, self._threads = examples, scored, threads
+        self._trees = {"projective": settings.projective, "single_root": settings.single_root}
+
+    def uas(self, weights: Floats, *, projective: bool | None = None) -> float:
+        """Percentage of right heads."""
         right = 0
         trees = self._trees if projective is None else {**self._trees, "projective": projective}
         lengths, gold = self._examples.lengths, self._examples.heads
@@ -65,3 +90,32 @@ class Development:
             return total
 
         return float(np.exp(minimize_scalar(loss, bounds=(-12.0, 3.0), method="bounded", options={"xatol": 0.02}).x))
+
+
+class PartDevelopment:
+    """For higher-order models; the sentences are pruned once."""
+
+    def __init__(
+        self, scorer: PartScorer, pruner: Pruner, trees: CodedTrees, scored: Any, settings: Settings, threads: int
+    ) -> None:
+        self._scorer, self._trees, self._scored, self._threads = scorer, trees, scored, threads
+        self._class = {"projective": settings.projective, "single_root": settings.single_root}
+        self._kept = kept_arcs(pruner, trees.coded, threads=threads)
+        self.coverage: Coverage = coverage(pruner, trees.coded, trees.heads, threads)
+
+    def uas(self, weights: Floats, *, projective: bool | None = None) -> float:
+        """Percentage of right heads."""
+        right = 0
+        coded, gold = self._trees.coded, self._trees.heads
+        trees = self._class if projective is None else {**self._class, "projective": projective}
+        for which in groups_by_length(coded.lengths, BATCH_CELLS):
+            kept = [self._kept[i] for i in which.tolist()]
+            found = decode_parts(self._scorer, weights, coded, which, kept, threads=self._threads, **trees)
+            for i, one in zip(which.tolist(), found, strict=True):
+                heads: Ints = one.heads
+                right += int(((heads == gold[i, : len(heads)]) & self._scored[i, : len(heads)]).sum())
+        return 100 * right / max(1, int(self._scored.sum()))
+
+    def scale(self, weights: Floats) -> float:
+        """1: the probabilities of a higher-order parser are its pruner's, which is log-linear."""
+        return 1.0

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headway.errors import TrainingError
+from headway.errors import TemplateError, TrainingError
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
 from headway.features.templates import load_templates
-from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
+from headway.learning.examples import Trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, CodedTrees, code_trees
+from headway.models.higher_order import AutomataTrees, PartExamples, PartScorer
+from headway.models.pruning import Pruner, kept_arcs
+from headway.training.monitor import Monitor, Show
 from headway.training.settings import Settings
 from headway.treebank import Sentence, projectivise, read_treebank, require_tree, roots
 
@@ -46,24 +50,60 @@ def checksum(sentences: Sequence[Sentence]) -> str:
 
 @dataclass(frozen=True)
 class Material:
-    """Training data made ready: the coder, the scorer and the examples it makes."""
+    """Training data made ready: what is learnt from, what is chosen among, and the trees for learning the labels."""
 
     coder: Coder
-    scorer: ArcScorer
-    examples: ArcExamples
+    examples: ArcExamples | PartExamples
+    structures: Trees | AutomataTrees
+    trees: CodedTrees
     labels: tuple[str, ...]
+    pruner: Pruner | None = None
 
     @classmethod
-    def of(cls, sentences: Sequence[Sentence], settings: Settings, threads: int) -> Material:
-        """Number the words, size the features from the trees, code the sentences."""
+    def of(cls, sentences: Sequence[Sentence], settings: Settings, threads: int, show: Show | None = None) -> Material:
+        """Number the words, size the features from the trees, code the sentences; train a pruner where needed."""
         coder = Coder.learn(sentences)
         kinds = {label for sentence in sentences for label in (sentence.labels or ())[1:] if label}
         labels = () if settings.labels == "none" else tuple(sorted(kinds))
-        coded, heads, chosen = code_trees(sentences, coder, labels)
-        arcs = ArcFeatures.learn(load_templates(settings.templates), coder, coded, heads)
+        trees = code_trees(sentences, coder, labels)
+        if settings.model != "arc":
+            return cls._with_pruner(coder, trees, labels, settings, threads, show)
+        arcs = ArcFeatures.learn(load_templates(settings.templates), coder, trees.coded, trees.heads)
         if settings.labels == "joint":
-            joint = ArcFeatures.learn(load_templates("joint"), coder, coded, heads, chosen)
+            joint = ArcFeatures.learn(load_templates("joint"), coder, *trees)
             scorer = ArcScorer(arcs, joint, labels, threads)
         else:
             scorer = ArcScorer(arcs, threads=threads)
-        return cls(coder, scorer, ArcExamples(scorer, coded, heads, chosen), labels)
+        structures = Trees(settings.projective, settings.single_root, threads)
+        return cls(coder, ArcExamples(scorer, *trees), structures, trees, labels)
+
+    @classmethod
+    def _with_pruner(
+        cls,
+        coder: Coder,
+        trees: CodedTrees,
+        labels: tuple[str, ...],
+        settings: Settings,
+        threads: int,
+        show: Show | None,
+    ) -> Material:
+        pruner = train_pruner(coder, trees, settings, threads, show)
+        kept = kept_arcs(pruner, trees.coded, trees.heads, threads)
+        templates, parts = load_templates(settings.templates), load_templates(settings.parts or settings.model)
+        scorer = PartScorer.learn(templates, parts, coder, trees.coded, trees.heads)
+        if scorer.grand != (settings.model == "grandsibling"):
+            raise TemplateError(f"{settings.parts}: not a table of templates for the {settings.model} model")
+        examples = PartExamples(scorer, trees.coded, trees.heads, kept)
+        structures = AutomataTrees(examples, settings.decoding, settings.projective, settings.single_root)
+        return cls(coder, examples, structures, trees, labels, pruner)
+
+
+def train_pruner(coder: Coder, trees: CodedTrees, settings: Settings, threads: int, show: Show | None) -> Pruner:
+    """The log-linear arc-factored model whose marginals prune."""
+    chosen = settings.of_pruner().complete()
+    features = ArcFeatures.learn(load_templates(chosen.templates), coder, trees.coded, trees.heads)
+    examples = ArcExamples(ArcScorer(features, threads=threads), *trees)
+    monitor = Monitor("pruner", chosen.epochs or 1, chosen.patience, show=show)
+    weights = chosen.learn(Trees(chosen.projective, chosen.single_root, threads)).fit(examples, monitor)
+    class_of_trees = (settings.projective, settings.single_root)
+    return Pruner(examples.scorer, weights, *class_of_trees, settings.threshold, settings.max_heads)

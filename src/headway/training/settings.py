@@ -13,7 +13,10 @@ from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.log_linear import LogLinear, Optimiser
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Learner
+from headway.models.higher_order import AutomataTrees, Decoding
+from headway.models.pruning import MAX_HEADS, THRESHOLD
 
+ModelName = Literal["arc", "sibling", "grandsibling"]
 LearnerName = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear"]
 LabelChoice = Literal["after", "joint", "none"]
 
@@ -21,6 +24,8 @@ LabelChoice = Literal["after", "joint", "none"]
 # finds better ones for a treebank.
 _EPOCHS: dict[LearnerName, int] = {"perceptron": 10, "margin": 10, "loglinear": 100, "eg": 50, "eg-loglinear": 50}
 _C: dict[LearnerName, float] = {"perceptron": 0.0, "margin": 200.0, "loglinear": 0.1, "eg": 0.01, "eg-loglinear": 0.1}
+# Of the log-linear model that prunes for the higher-order ones.
+_PRUNER_EPOCHS, _PRUNER_C = 4, 0.3
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,22 @@ class Settings:
 
     `labels` are chosen `after` the tree (default of the perceptrons), jointly with it (`joint`, default of the
     marginal-based learners), or not at all. `patience` passes without a better development score end the training.
+
+    The higher-order models have `parts`, the table of their templates beside those of the arcs; `decoding` while they
+    are trained, by the head `automata` alone or by `dual` decomposition; and a pruner that keeps, of a word's heads,
+    those of at least `threshold` times the likeliest one's probability, and not more than `max_heads`.
     """
 
-    model: Literal["arc"] = "arc"
+    model: ModelName = "arc"
     learner: LearnerName = "margin"
     projective: bool = False
     single_root: bool = True
     labels: LabelChoice | None = None
     templates: str = "standard"
+    parts: str | None = None
+    decoding: Decoding = "automata"
+    threshold: float = THRESHOLD
+    max_heads: int = MAX_HEADS
     epochs: int | None = None
     c: float | None = None
     optimiser: Optimiser = "lbfgs"
@@ -45,8 +58,8 @@ class Settings:
 
     def complete(self) -> Settings:
         """The same, every default written out; an error names a setting that cannot be."""
-        if self.model != "arc":
-            raise TrainingError(f"unknown model {self.model!r}; the models are: arc")
+        if self.model not in get_args(ModelName):
+            raise TrainingError(f"unknown model {self.model!r}; the models are: {', '.join(get_args(ModelName))}")
         if self.learner not in _EPOCHS:
             raise TrainingError(f"unknown learner {self.learner!r}; the learners are: {', '.join(_EPOCHS)}")
         if self.labels not in (None, *get_args(LabelChoice)):
@@ -57,6 +70,7 @@ class Settings:
         done = replace(
             self,
             labels=self.labels or ("joint" if joint else "after"),
+            parts=self.parts or (None if self.model == "arc" else self.model),
             epochs=_EPOCHS[self.learner] if self.epochs is None else self.epochs,
             c=_C[self.learner] if self.c is None else self.c,
         )
@@ -65,15 +79,41 @@ class Settings:
             raise TrainingError(f"epochs is {epochs}; at least one is needed")
         if not (c > 0 or (c == 0 and self.learner == "perceptron")) or not np.isfinite(c):
             raise TrainingError(f"C is {c}; expected a number above 0")
+        if self.model != "arc":
+            done._require_perceptron()
         return done
 
-    def learn(self, threads: int = 1) -> Learner:
+    def _require_perceptron(self) -> None:
+        if self.learner not in ("perceptron", "margin"):
+            raise TrainingError(
+                f"the {self.model} model has no marginals for {self.learner}; train it with perceptron or margin"
+            )
+        if self.labels == "joint":
+            raise TrainingError(f"the {self.model} model chooses labels after the tree; leave --labels joint out")
+        if self.decoding not in get_args(Decoding):
+            raise TrainingError(f"decoding is {self.decoding!r}; expected any of {', '.join(get_args(Decoding))}")
+
+    def of_pruner(self) -> Settings:
+        """How the arc-factored model that prunes for these settings is trained."""
+        return Settings(
+            learner="loglinear",
+            optimiser="adagrad",
+            projective=self.projective,
+            single_root=self.single_root,
+            labels="none",
+            templates="pruner",
+            epochs=_PRUNER_EPOCHS,
+            c=_PRUNER_C,
+            seed=self.seed,
+        )
+
+    def learn(self, structures: Trees | AutomataTrees) -> Learner:
         """The learner of these settings."""
         done = self.complete()
         epochs, c = done.epochs or 1, done.c or 0.0
-        trees = Trees(self.projective, self.single_root, threads)
         if self.learner in ("perceptron", "margin"):
-            return Perceptron(trees, epochs, c, self.seed)
+            return Perceptron(structures, epochs, c, self.seed)
+        assert isinstance(structures, Trees)  # `complete` has no other learner for automata
         if self.learner == "loglinear":
-            return LogLinear(trees, c, epochs, self.optimiser, seed=self.seed)
-        return ExponentiatedGradient(trees, c, epochs, "hinge" if self.learner == "eg" else "log")
+            return LogLinear(structures, c, epochs, self.optimiser, seed=self.seed)
+        return ExponentiatedGradient(structures, c, epochs, "hinge" if self.learner == "eg" else "log")

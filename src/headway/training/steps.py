@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import ArchiveError
-from headway.features.arc_features import ArcFeatures
-from headway.features.templates import load_templates
 from headway.inference.batch import Floats
 from headway.learning.examples import Labels
 from headway.learning.perceptron import Perceptron
@@ -28,16 +26,15 @@ def train_arcs(
     show: Show | None,
     checkpoint: Path | None,
     signature: str,
-    threads: int,
 ) -> Monitor:
     """Run the learner; the monitor has the best weights and the history."""
     uas = None if dev is None else dev.uas
     monitor = Monitor("tree", settings.epochs or 1, settings.patience, uas, show, checkpoint, signature)
     state = monitor.resume()
     if state is not None:
-        _check_sizes({**state, "best": monitor.best}, material.scorer.size, checkpoint)
+        _check_sizes({**state, "best": monitor.best}, material.examples.size, checkpoint)
     if not monitor.history or _goes_on(monitor):
-        settings.learn(threads).fit(material.examples, monitor, state)
+        settings.learn(material.structures).fit(material.examples, monitor, state)
     return monitor
 
 
@@ -55,10 +52,8 @@ def _goes_on(monitor: Monitor) -> bool:
 
 def train_labeller(material: Material, seed: int, show: Show | None) -> tuple[LabelScorer, Floats]:
     """The classifier that labels the arcs of a tree."""
-    arcs = material.examples
-    features = ArcFeatures.learn(load_templates("label"), material.coder, arcs.coded, arcs.heads, arcs.labels)
-    scorer = LabelScorer(features, material.labels)
-    examples = LabelExamples(scorer, arcs.coded, arcs.heads, arcs.labels)
+    scorer = LabelScorer.learn(material.coder, *material.trees, material.labels)
+    examples = LabelExamples(scorer, *material.trees)
     monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
     weights = Perceptron(Labels(), _LABELLER_EPOCHS, _LABELLER_MARGIN, seed).fit(examples, monitor)
     return scorer, weights
