@@ -14,9 +14,13 @@ from headway.errors import HeadwayError, NoTreeError
 if TYPE_CHECKING:
     from headway.evaluation import evaluate
     from headway.inference import (
+        GrandSiblingParts,
         LabelledTreeDistribution,
         SiblingDistribution,
+        SiblingParts,
+        StateParts,
         TreeDistribution,
+        decode,
         forbid,
         from_modifier_head,
         from_root_on_diagonal,
@@ -28,11 +32,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _WHERE = {
+    "GrandSiblingParts": "headway.inference",
     "LabelledTreeDistribution": "headway.inference",
     "Parser": "headway.pipeline",
     "Sentence": "headway.treebank",
     "SiblingDistribution": "headway.inference",
+    "SiblingParts": "headway.inference",
+    "StateParts": "headway.inference",
     "TreeDistribution": "headway.inference",
+    "decode": "headway.inference",
     "evaluate": "headway.evaluation",
     "forbid": "headway.inference",
     "from_modifier_head": "headway.inference",
@@ -43,14 +51,18 @@ _WHERE = {
 }
 
 __all__ = [
+    "GrandSiblingParts",
     "HeadwayError",
     "LabelledTreeDistribution",
     "NoTreeError",
     "Parser",
     "Sentence",
     "SiblingDistribution",
+    "SiblingParts",
+    "StateParts",
     "TreeDistribution",
     "__version__",
+    "decode",
     "errors",
     "evaluate",
     "forbid",

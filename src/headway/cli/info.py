@@ -16,16 +16,22 @@ from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import printable, table
+from headway.errors import TemplateError
 
 if TYPE_CHECKING:
     from headway.features.arc_features import ArcFeatures
-    from headway.models.arc_model import ArcModel
+    from headway.features.blocks import Block
+    from headway.features.part_features import PartFeatures
+    from headway.pipeline import Model
     from headway.treebank import Statistics
+
+    Features = ArcFeatures | PartFeatures
 
 EXAMPLES = (
     "headway info train.conllu.gz",
     "headway info model.headway",
     "headway info standard --templates > mine.txt",
+    "headway info sibling --parts > siblings.txt",
 )
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second begins a zip file without members
@@ -52,13 +58,24 @@ def info(
             help="Print the templates only, as headway train --templates reads them: a model's, or a table's.",
         ),
     ] = False,
+    parts: Annotated[
+        bool,
+        typer.Option(
+            "--parts", help="Print a model's templates of siblings and grandparents, for headway train --parts."
+        ),
+    ] = False,
     skip_bad: options.SkipBadOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Describe a treebank or a model."""
+    if templates and parts:
+        raise typer.BadParameter("--templates and --parts exclude each other; each prints one table")
     if _is_zip(file):
-        _describe_model(file, templates=templates, json=json)
-    elif templates:
+        if templates or parts:
+            _print_templates(file, parts=parts)
+        else:
+            _describe_model(file, json=json)
+    elif templates or parts:
         _print_table(file)
     else:
         _describe_treebank(file, skip_bad=skip_bad, json=json)
@@ -123,13 +140,10 @@ def _treebank_text(found: Statistics) -> str:
     return "\n\n".join(parts)
 
 
-def _describe_model(name: str, *, templates: bool, json: bool) -> None:
+def _describe_model(name: str, *, json: bool) -> None:
     from headway.pipeline import Parser
 
     model = Parser.load(name).model
-    if templates:
-        typer.echo(_template_table(name, model))
-        return
     with SummedFile(name) as file:
         while file.read1(1 << 20):
             pass
@@ -140,45 +154,78 @@ def _describe_model(name: str, *, templates: bool, json: bool) -> None:
         typer.echo(f"{_model_text(model)}\n\n{signature_line(signed)}")
 
 
-def _template_table(name: str, model: ArcModel) -> str:
-    """The templates of the tree, one way to fire a line, ready to be edited and read back."""
+def _print_templates(name: str, *, parts: bool) -> None:
+    """The templates of a model's arcs, or of its other parts: one way to fire a line, ready to be edited."""
+    from headway.models.automata_model import AutomataModel
+    from headway.pipeline import Parser
+
+    model = Parser.load(name).model
+    blocks: tuple[Block, ...] = model.scorer.arcs.blocks
+    if parts:
+        if not isinstance(model, AutomataModel):
+            raise TemplateError(
+                f"{name}: an arc model has no parts beside arcs; its templates are those of --templates"
+            )
+        blocks = tuple(block for features in model.scorer.others.values() for block in features.blocks)
     head = f"# Templates of {printable(name)}: atoms | - (alone), dir (with direction), dist (with distance)"
-    return "\n".join([head, *(str(block.template) for block in model.scorer.arcs.blocks)])
+    typer.echo("\n".join([head, *(str(block.template) for block in blocks)]))
 
 
-def _tables_of(model: ArcModel) -> dict[str, ArcFeatures]:
-    """The features of the tree, of labels chosen with it, and of labels chosen after it, where there are such."""
-    labeller = model.labeller.features if model.labeller else None
-    given = {"arcs": model.scorer.arcs, "joint": model.scorer.joint, "labeller": labeller}
+def _kind_of(model: Model) -> str:
+    from headway.models.automata_model import AutomataModel
+
+    if not isinstance(model, AutomataModel):
+        return "arc"
+    return "grandsibling" if model.scorer.grand else "sibling"
+
+
+def _tables_of(model: Model) -> dict[str, Features]:
+    """The features of the pruner, of arcs and other parts, of labels chosen with the tree, and after it, if any."""
+    from headway.models.automata_model import AutomataModel
+
+    given: dict[str, Features | None]
+    if isinstance(model, AutomataModel):
+        given = {"pruner": model.pruner.scorer.arcs, "arcs": model.scorer.arcs, **model.scorer.others}
+    else:
+        given = {"arcs": model.scorer.arcs, "joint": model.scorer.joint}
+    if model.labeller is not None:
+        given |= {"labeller": model.labeller.features, "labeller_tree": model.labeller.around}
     return {name: features for name, features in given.items() if features is not None}
 
 
-def _model_json(model: ArcModel) -> dict[str, Any]:
+def _model_json(model: Model) -> dict[str, Any]:
+    tables = _tables_of(model)
     return {
+        "model": _kind_of(model),
         "about": dict(model.about),
         "projective": model.projective,
         "single_root": model.single_root,
         "labels": list(model.label_names),
         "values": {field: len(values) for field, values in model.coder.fields.items()},
-        "weights": model.weights.size + model.label_weights.size,
+        "weights": sum(features.size for features in tables.values()),
         "templates": {
             name: [
                 {"template": str(b.template), "weights": 1 << b.bits, "keys": b.keys, "collisions": b.collisions}
                 for b in features.blocks
             ]
-            for name, features in _tables_of(model).items()
+            for name, features in tables.items()
         },
     }
 
 
-def _model_text(model: ArcModel) -> str:
+def _model_text(model: Model) -> str:
     kind = "projective" if model.projective else "non-projective"
     roots = "one word" if model.single_root else "any number of words"
-    rows = [["trees", f"{kind}, {roots} on the root"], ["weights", str(model.weights.size + model.label_weights.size)]]
+    tables = _tables_of(model)
+    rows = [
+        ["model", _kind_of(model)],
+        ["trees", f"{kind}, {roots} on the root"],
+        ["weights", str(sum(features.size for features in tables.values()))],
+    ]
     parts = [_aligned(rows + _about(model.about))]
     names = ", ".join(map(printable, model.label_names)) or "none: trained without"
     parts.append(f"{len(model.label_names)} labels: {names}")
-    parts += [_blocks_text(name, features) for name, features in _tables_of(model).items()]
+    parts += [_blocks_text(name, features) for name, features in tables.items()]
     return "\n\n".join(parts)
 
 
@@ -198,7 +245,7 @@ def _aligned(rows: list[list[str]]) -> str:
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
 
 
-def _blocks_text(name: str, features: ArcFeatures) -> str:
+def _blocks_text(name: str, features: Features) -> str:
     rows = [[f"{name}: {len(features.blocks)} templates", "weights", "keys", "collisions"]]
     rows += [[str(b.template), str(1 << b.bits), str(b.keys), str(b.collisions)] for b in features.blocks]
     totals = (features.size, sum(b.keys for b in features.blocks), sum(b.collisions for b in features.blocks))

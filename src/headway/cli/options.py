@@ -1,7 +1,7 @@
 """Options that several commands share, and the settings they make.
 
-The names of learners and formats are written here once more, as importing them would load the numerical libraries
-before a help text is shown; a test keeps both in step.
+The names of models, learners and formats, and the pruner's defaults, are written here once more, as importing them
+would load the numerical libraries before a help text is shown; a test keeps both in step.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ class Model(StrEnum):
     """Models that can be trained."""
 
     ARC = "arc"
+    SIBLING = "sibling"
+    GRANDSIBLING = "grandsibling"
 
 
 class Learner(StrEnum):
@@ -46,6 +48,13 @@ class Optimiser(StrEnum):
     ADAM = "adam"
 
 
+class Decoding(StrEnum):
+    """What a higher-order model is decoded with while it is trained."""
+
+    AUTOMATA = "automata"
+    DUAL = "dual"
+
+
 class Format(StrEnum):
     """Formats of a treebank."""
 
@@ -53,13 +62,21 @@ class Format(StrEnum):
     CONLLX = "conllx"
 
 
+PRUNE_THRESHOLD, MAX_HEADS = 1e-3, 10
+
 TrainArgument = Annotated[
     str, typer.Argument(metavar="TRAIN", help="The training treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
 ]
 DevOption = Annotated[
     str | None, typer.Option(metavar="DEV", help="Development treebank: choose the best pass, stop early, calibrate.")
 ]
-ModelOption = Annotated[Model, typer.Option(help="The model: arc scores each arc on its own.")]
+ModelOption = Annotated[
+    Model,
+    typer.Option(
+        help="What is scored: each arc; sibling: also neighbouring children of a head; grandsibling: also their "
+        "grandparents."
+    ),
+]
 LearnerOption = Annotated[Learner, typer.Option(help="How the weights are found.")]
 ProjectiveOption = Annotated[bool, typer.Option("--projective", help="Projective trees only.")]
 MultiRootOption = Annotated[bool, typer.Option("--multi-root", help="Trees may have several words on the root.")]
@@ -72,6 +89,24 @@ LabelsOption = Annotated[
 ]
 TemplatesOption = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="Feature templates: standard, mcdonald2005, mcdonald2006, or a file.")
+]
+PartsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Templates of siblings and grandparents: sibling, grandsibling, or a file.",
+        show_default="by model",
+    ),
+]
+DecodingOption = Annotated[
+    Decoding,
+    typer.Option(help="While a higher-order model is trained: each head automaton alone, or dual decomposition."),
+]
+PruneThresholdOption = Annotated[
+    float, typer.Option(metavar="X", help="Of a higher-order model: leave out heads below X times a word's likeliest.")
+]
+MaxHeadsOption = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Of a higher-order model: leave a word no more than N heads.")
 ]
 EpochsOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Passes over the data, at most.", show_default="by learner")
@@ -95,6 +130,10 @@ def settings(
     unlabelled: bool,
     labels: Labels | None,
     templates: str,
+    parts: str | None,
+    decoding: Decoding,
+    prune_threshold: float,
+    max_heads: int,
     epochs: int | None,
     optimiser: Optimiser,
     patience: int,
@@ -103,6 +142,10 @@ def settings(
     """The fields of `headway.training.Settings`, but for C."""
     if unlabelled and labels is not None:
         raise typer.BadParameter("--unlabelled and --labels exclude each other; give one of them")
+    if model is Model.ARC and parts is not None:
+        raise typer.BadParameter("the arc model has no parts beside arcs; give --model sibling or grandsibling")
+    if not 0 < prune_threshold <= 1:
+        raise typer.BadParameter(f"--prune-threshold is {prune_threshold}; expected a number above 0, at most 1")
     return {
         "model": model.value,
         "learner": learner.value,
@@ -110,6 +153,10 @@ def settings(
         "single_root": not multi_root,
         "labels": "none" if unlabelled else labels and labels.value,
         "templates": templates,
+        "parts": parts,
+        "decoding": decoding.value,
+        "threshold": prune_threshold,
+        "max_heads": max_heads,
         "epochs": epochs,
         "optimiser": optimiser.value,
         "patience": patience,

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from headway.cli import options
+from headway.cli.decoding import with_projective
 from headway.cli.failures import Skipped
 from headway.cli.progress import counted
 from headway.errors import TreebankError
 
 if TYPE_CHECKING:
-    from headway.pipeline import Parsed
+    from headway.pipeline import Confidence, Parsed
     from headway.treebank import Format, Sentence
 
 EXAMPLES = (
     "headway parse model.headway new.conllu -o parsed.conllu",
     "headway parse model.headway new.conllu --marginals -o unsure.conllu",
+    "headway parse model.headway new.conllu --status -o proven.conllu",
     "zcat news.conllu.gz | headway parse model.headway - | head",
 )
 
 _PROBABILITY = "HeadProbability="
 _TREE_PROBABILITY = "# tree_probability = "
+_STATUS = "# headway_status = "
 
 
 def parse(
@@ -50,6 +53,14 @@ def parse(
         bool | None,
         typer.Option("--projective/--non-projective", help="Trees to choose from.", show_default="as trained"),
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact/--no-exact",
+            help="Prove every tree of a higher-order model the best, or stop where dual decomposition stops.",
+        ),
+    ] = True,
+    status: Annotated[bool, typer.Option("--status", help="Say in a comment what is proved of each tree.")] = False,
     threads: options.ThreadsOption = 1,
     skip_bad: options.SkipBadOption = False,
 ) -> None:
@@ -62,19 +73,48 @@ def parse(
     read_as, write_as = _formats(input, output, format)
     if marginals and write_as == "conllx":
         raise TreebankError("CoNLL-X has no column for probabilities; write CoNLL-U (--format conllu)")
+    if status and write_as == "conllx":
+        raise TreebankError("CoNLL-X has no comments for --status; write CoNLL-U (--format conllu)")
 
     from headway.pipeline import Parser
 
     parser = Parser.load(model)
     if projective is not None:
-        parser = Parser(dataclasses.replace(parser.model, projective=projective))
-    skipped = Skipped()
+        parser = with_projective(parser, projective)
+    skipped, proofs = Skipped(), Proofs()
     sentences = read_treebank(input, format=read_as, skip_bad=skipped if skip_bad else None)
-    parsed: Iterable[Parsed] = parser.parse(sentences, mbr=mbr, threads=threads)
+    parsed: Iterable[Parsed] = proofs.watch(parser.parse(sentences, mbr=mbr, exact=exact, threads=threads))
     if output != "-" or not sys.stdout.isatty():
         parsed = counted(parsed)
-    write_treebank(_with_probabilities(parsed) if marginals else _trees(parsed), output, format=write_as)
+    write_treebank(_written(parsed, marginals, status), output, format=write_as)
     skipped.report()
+    proofs.report()
+
+
+class Proofs:
+    """Counts the trees that are not proved to be the best under the model."""
+
+    def __init__(self) -> None:
+        self._sentences = 0
+        self._open = 0
+
+    def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
+        """The same trees, counted as they pass."""
+        for found in parsed:
+            self._sentences += 1
+            self._open += not _is_proven(found)
+            yield found
+
+    def report(self) -> None:
+        """Say how many there were, if there were any."""
+        if self._open:
+            typer.echo(f"headway: {self._open} of {self._sentences} trees not proved to be the best", err=True)
+
+
+def _is_proven(found: Parsed) -> bool:
+    from headway.inference.dual_decomposition import Status
+
+    return found.status is not Status.ITERATION_LIMIT
 
 
 def _formats(input: str, output: str, format: options.Format | None) -> tuple[Format | None, Format]:
@@ -86,26 +126,33 @@ def _formats(input: str, output: str, format: options.Format | None) -> tuple[Fo
     return read_as, given or format_of(output) or read_as or "conllu"
 
 
-def _trees(parsed: Iterable[Parsed]) -> Iterator[Sentence]:
-    return (found.sentence for found in parsed)
-
-
-def _with_probabilities(parsed: Iterable[Parsed]) -> Iterator[Sentence]:
-    """Each sentence with its probabilities; those of an earlier parse are replaced."""
+def _written(parsed: Iterable[Parsed], marginals: bool, status: bool) -> Iterator[Sentence]:
+    """Each sentence with what is to be said of its tree; what an earlier parse said is replaced."""
     for found in parsed:
-        sentence, layout, confidence = found.sentence, found.sentence.layout, found.confidence
-        absent = ("_",) * len(sentence)
-        # CoNLL-X has PHEAD and PDEPREL in these columns.
-        deps, misc = (layout.deps, layout.misc) if layout.format == "conllu" else (absent, absent)
-        comments = [comment for comment in layout.comments if not comment.startswith(_TREE_PROBABILITY)]
-        new = dataclasses.replace(
-            layout,
-            format="conllu",
-            comments=(*comments, f"{_TREE_PROBABILITY}{confidence.tree:.6g}"),
-            deps=deps,
-            misc=tuple(map(_with_probability, misc, confidence.arcs[1:].tolist())),
-        )
-        yield dataclasses.replace(sentence, layout=new)
+        sentence = found.sentence
+        if marginals:
+            sentence = _with_probabilities(sentence, found.confidence)
+        if status:
+            gap = "" if _is_proven(found) else f" gap {found.gap:.3g}"
+            sentence = _with_comment(sentence, _STATUS, f"{found.status}{gap}")
+        yield sentence
+
+
+def _with_comment(sentence: Sentence, name: str, value: str) -> Sentence:
+    """The comment as the last one, in place of another of that name."""
+    comments = [comment for comment in sentence.layout.comments if not comment.startswith(name)]
+    layout = dataclasses.replace(sentence.layout, comments=(*comments, f"{name}{value}"))
+    return dataclasses.replace(sentence, layout=layout)
+
+
+def _with_probabilities(sentence: Sentence, confidence: Confidence) -> Sentence:
+    layout, absent = sentence.layout, ("_",) * len(sentence)
+    # CoNLL-X has PHEAD and PDEPREL in these columns.
+    deps, misc = (layout.deps, layout.misc) if layout.format == "conllu" else (absent, absent)
+    probabilities = tuple(map(_with_probability, misc, confidence.arcs[1:].tolist()))
+    new = dataclasses.replace(layout, format="conllu", deps=deps, misc=probabilities)
+    tree = dataclasses.replace(sentence, layout=new)
+    return _with_comment(tree, _TREE_PROBABILITY, f"{confidence.tree:.6g}")
 
 
 def _with_probability(misc: str, probability: float) -> str:

@@ -15,6 +15,7 @@ from headway.cli.tables import printable
 
 EXAMPLES = (
     "headway train train.conllu --dev dev.conllu -o model.headway",
+    "headway train train.conllu --dev dev.conllu --model grandsibling -o model.headway",
     "headway train train.conll.gz --learner loglinear --projective --unlabelled -o model.headway",
     "headway train train.conllu --templates mine.txt --epochs 20 --threads 4 -o model.headway",
 )
@@ -32,6 +33,10 @@ def train(
     unlabelled: options.UnlabelledOption = False,
     labels: options.LabelsOption = None,
     templates: options.TemplatesOption = "standard",
+    parts: options.PartsOption = None,
+    decoding: options.DecodingOption = options.Decoding.AUTOMATA,
+    prune_threshold: options.PruneThresholdOption = options.PRUNE_THRESHOLD,
+    max_heads: options.MaxHeadsOption = options.MAX_HEADS,
     epochs: options.EpochsOption = None,
     c: Annotated[
         float | None, typer.Option(metavar="X", help="The margin, or the data's weight.", show_default="by learner")
@@ -57,6 +62,10 @@ def train(
         unlabelled=unlabelled,
         labels=labels,
         templates=templates,
+        parts=parts,
+        decoding=decoding,
+        prune_threshold=prune_threshold,
+        max_heads=max_heads,
         epochs=epochs,
         optimiser=optimiser,
         patience=patience,
@@ -80,15 +89,23 @@ def train(
 
 
 def summary(output: Path, about: Mapping[str, Any]) -> str:
-    """What was trained, in two lines: the model, and the signature of its figures."""
+    """What was trained: the model, what its pruner leaves where there is one, and the signature of its figures."""
     settings, data, best = about["settings"], about["train"], about["best_pass"]
     passes = f"pass {best} of {settings['epochs']}"
     dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
     score = "" if dev is None else f", dev UAS {dev:.2f} without punctuation"
     return (
-        f"{printable(str(output))}: {settings['learner']}, C {settings['c']:g}, {passes}{score}\n"
+        f"{printable(str(output))}: {settings['model']} model, {settings['learner']}, C {settings['c']:g}, "
+        f"{passes}{score}\n{_pruning(about.get('pruning'))}"
         f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
     )
+
+
+def _pruning(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    left = f"{found['recall']:.2f}% of the right heads and {found['heads_per_word']:.1f} heads a word"
+    return f"pruning leaves {left} of the {found['measured_on']} data\n"
 
 
 def _remedy(checkpoint: Path) -> str:

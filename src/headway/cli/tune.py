@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.cli import options
+from headway.cli.decoding import with_projective
 from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "headway tune train.conllu",
     "headway tune train.conllu --learner loglinear --c 0.01 --c 0.1 --c 1 --held-out 0.2",
+    "headway tune train.conllu --model sibling --c 100 --c 300 --epochs 10",
     "headway tune train.conllu --dev dev.conllu -o model.headway",
 )
+
+_OPTIONS = {"threshold": "--prune-threshold", "max_heads": "--max-heads"}
 
 
 def tune(
@@ -49,6 +53,10 @@ def tune(
     unlabelled: options.UnlabelledOption = False,
     labels: options.LabelsOption = None,
     templates: options.TemplatesOption = "standard",
+    parts: options.PartsOption = None,
+    decoding: options.DecodingOption = options.Decoding.AUTOMATA,
+    prune_threshold: options.PruneThresholdOption = options.PRUNE_THRESHOLD,
+    max_heads: options.MaxHeadsOption = options.MAX_HEADS,
     epochs: options.EpochsOption = None,
     optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
     patience: options.PatienceOption = 10,
@@ -68,6 +76,10 @@ def tune(
         unlabelled=unlabelled,
         labels=labels,
         templates=templates,
+        parts=parts,
+        decoding=decoding,
+        prune_threshold=prune_threshold,
+        max_heads=max_heads,
         epochs=epochs,
         optimiser=optimiser,
         patience=patience,
@@ -88,7 +100,7 @@ def tune(
         if output is not None:
             chosen = dataclasses.asdict(tuning.settings)
             parser = Parser.train(sentences, development, threads=threads, show=show, **chosen)
-            Parser(dataclasses.replace(parser.model, projective=tuning.projective)).save(output)
+            with_projective(parser, tuning.projective).save(output)
 
     signed = signature(seed, {**settings, "c": c or None, "held_out": held_out}, (train_file, dev_file))
     if json:
@@ -144,8 +156,10 @@ def _command(train: str, dev: str | None, tuning: Tuning) -> str:
         words += ["--multi-root"]
     if chosen.labels is not None:
         words += ["--unlabelled"] if chosen.labels == "none" else ["--labels", chosen.labels]
-    for name in ("templates", "optimiser", "patience", "seed"):
+    if chosen.parts not in (None, chosen.model):
+        words += ["--parts", str(chosen.parts)]
+    for name in ("model", "templates", "decoding", "threshold", "max_heads", "optimiser", "patience", "seed"):
         value = getattr(chosen, name)
-        words += [] if value == getattr(default, name) else [f"--{name}", str(value)]
+        words += [] if value == getattr(default, name) else [_OPTIONS.get(name, f"--{name}"), str(value)]
     decoding = "" if tuning.projective == chosen.projective else f"; parse with --{_decoding(tuning.projective)}"
     return f"{shlex.join(words)} -o MODEL{decoding}"

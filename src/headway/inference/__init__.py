@@ -12,20 +12,28 @@ The conventions, the same in every function:
 - Randomness comes from an explicit `numpy.random.Generator` or a seed.
 
 `TreeDistribution` answers every question about one distribution; the functions of `first_order` answer the three
-most frequent ones without it.
+most frequent ones without it. `decode` finds the best tree under scores of siblings and grandparents, with a proof.
 """
 
+from headway.inference.dual_decomposition import Decoded, Status, decode
 from headway.inference.first_order import argmax, log_partition, marginals
+from headway.inference.head_automata import GrandSiblingParts, SiblingParts, StateParts
 from headway.inference.labels import LabelledTreeDistribution
 from headway.inference.scores import forbid, from_modifier_head, from_root_on_diagonal, require
 from headway.inference.second_order import SiblingDistribution
 from headway.inference.tree_distribution import TreeDistribution
 
 __all__ = [
+    "Decoded",
+    "GrandSiblingParts",
     "LabelledTreeDistribution",
     "SiblingDistribution",
+    "SiblingParts",
+    "StateParts",
+    "Status",
     "TreeDistribution",
     "argmax",
+    "decode",
     "forbid",
     "from_modifier_head",
     "from_root_on_diagonal",

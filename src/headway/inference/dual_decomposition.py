@@ -37,6 +37,7 @@ from headway.inference import eisner, span_chart, spanning_tree
 from headway.inference.batch import Floats, Ints
 from headway.inference.candidates import Bools
 from headway.inference.head_automata import Automata, Parts, best_of_head, score_of_tree, work_for
+from headway.inference.heads import tree_in_class
 from headway.inference.jit import kernel, part
 from headway.inference.no_tree import no_tree_error
 
@@ -46,7 +47,7 @@ ALPHA = 0.001
 BUDGET = 500_000
 
 # With exact completion it pays to branch long before the paper's 5,000 steps.
-_BEFORE_BRANCHING = 300
+_BEFORE_BRANCHING = 150
 _IN_A_BRANCH = 100
 _STALLED = 8  # steps without a lower L before the rate is halved
 _LEAST_RATE = 0.02
@@ -209,7 +210,7 @@ def _descend(
     value, back = work_for(these.sides, automata.states)
     taken, in_tree = np.zeros(arcs, np.bool_), np.zeros(arcs, np.bool_)
     above = np.full(n + 1, -1, np.int64)
-    tree = np.full(n + 1, -1, np.int64)
+    tree, mark = np.full(n + 1, -1, np.int64), np.empty(n + 1, np.int64)
     stale, head_value = np.ones(n + 1, np.bool_), np.zeros(n + 1)
     enter, via = np.empty((n + 1, n + 1)), np.empty((n + 1, n + 1), np.int32)
     node_value, index = np.empty(2 * n + 2), np.empty((6, 2 * n + 2), np.int64)
@@ -218,12 +219,14 @@ def _descend(
     least_u, least_v = u.copy(), v.copy()
     outcome, steps = _LIMIT, 0
     while steps < limit:
-        if projective:
-            found = eisner.best_tree(scores, n, single_root, chart, tree)
-        else:
-            found = spanning_tree.best_tree(scores, n, single_root, enter, via, node_value, index, tree)
-        if not found:
-            return _IMPOSSIBLE, steps, best, -np.inf
+        greedy = _best_heads(these.enters, these.entering, arc_heads, scores, tree)
+        if not (greedy and tree_in_class(tree, projective, single_root, mark)):
+            if projective:
+                found = eisner.best_tree(scores, n, single_root, chart, tree)
+            else:
+                found = spanning_tree.best_tree(scores, n, single_root, enter, via, node_value, index, tree)
+            if not found:
+                return _IMPOSSIBLE, steps, best, -np.inf
         decoded, bound = 0, 0.0
         for h in range(n + 1):
             if stale[h]:
@@ -293,6 +296,20 @@ def _descend(
     u[:] = least_u
     v[:] = least_v
     return outcome, steps, best, least
+
+
+@part
+def _best_heads(enters: Ints, entering: Ints, arc_heads: Ints, scores: Floats, tree: Ints) -> bool:
+    """Every word's best head on its own, which is often a tree already; False if a word has none."""
+    for m in range(1, len(tree)):
+        top = -np.inf
+        for entry in range(enters[m], enters[m + 1]):
+            h = arc_heads[entering[entry]]
+            if scores[h, m] > top:
+                top, tree[m] = scores[h, m], h
+        if top == -np.inf:
+            return False
+    return True
 
 
 @part

@@ -36,6 +36,7 @@ from headway.inference.batch import LARGEST_SCORE, Floats, Ints, as_batch, as_fl
 from headway.inference.candidates import (
     Bools,
     Candidates,
+    Nodes,
     candidates,
     grand_sibling_nodes,
     grandparent_nodes,
@@ -72,10 +73,10 @@ class SiblingParts:
 
         >>> parts = SiblingParts.dense(np.zeros((4, 4)), np.zeros((4, 4, 4)))
         >>> len(parts.arcs), len(parts.siblings)
-        (9, 24)
+        (9, 23)
         """
         these, kept = _kept_arcs(arcs)
-        return cls(these, kept, _gather(siblings, "siblings", _with_ends(sibling_nodes(these), 0)))
+        return cls(these, kept, _gather(siblings, "siblings", "hsm", these, sibling_nodes(these)))
 
     def automata(self, alpha: float = 0.0) -> Automata:
         """The tables, with a share alpha of the arcs' scores left to the tree."""
@@ -107,11 +108,11 @@ class GrandSiblingParts:
         return cls(
             these,
             kept,
-            _gather(siblings, "siblings", _with_ends(pairs, 0)),
-            _gather(grandparents, "grandparents", grandparent_nodes(these)),
+            _gather(siblings, "siblings", "hsm", these, pairs),
+            _gather(grandparents, "grandparents", "ghm", these, grandparent_nodes(these)),
             _EMPTY
             if grand_siblings is None
-            else _gather(grand_siblings, "grand_siblings", _with_ends(grand_sibling_nodes(these, pairs), 1)),
+            else _gather(grand_siblings, "grand_siblings", "ghsm", these, grand_sibling_nodes(these, pairs)),
         )
 
     def automata(self, alpha: float = 0.0) -> Automata:
@@ -466,19 +467,13 @@ def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
     return these, scores[these.heads, these.modifiers]
 
 
-def _with_ends(nodes: np.ndarray[tuple[int, int], np.dtype[np.int32]], head: int) -> Ints:
-    """START and END as the dense arrays have them: the head itself."""
-    return np.where(nodes < 0, nodes[:, [head]], nodes).astype(np.int64)
-
-
-def _gather(dense: ArrayLike, name: str, nodes: np.ndarray[tuple[int, int], np.dtype[np.signedinteger]]) -> Floats:
-    array = as_floats(dense, name)
-    if array.ndim != nodes.shape[1] or len(set(array.shape)) != 1:
-        order = {3: "three", 4: "four"}[nodes.shape[1]]
-        raise ShapeError(f"{name} have shape {array.shape}; expected {order} times the number of words and the root")
-    if len(nodes) and int(nodes.max()) >= len(array):
-        raise ShapeError(f"{name} have shape {array.shape}; the arcs have more words")
-    found: Floats = np.ascontiguousarray(array[tuple(nodes.T)])
+def _gather(dense: ArrayLike, name: str, axes: str, these: Candidates, nodes: Nodes) -> Floats:
+    """The cells of a dense array that the parts read; START and END are the head itself there."""
+    array, expected = as_floats(dense, name), (these.n + 1,) * len(axes)
+    if array.shape != expected:
+        raise ShapeError(f"{name} have shape {array.shape}; expected {expected}, [{', '.join(axes)}]")
+    filled = np.where(nodes < 0, nodes[:, [axes.index("h")]], nodes)
+    found: Floats = np.ascontiguousarray(array[tuple(filled.T)])
     _check_scores(found, name)
     return found
 

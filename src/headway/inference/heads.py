@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from headway.errors import HeadsError
 from headway.inference.batch import Ints
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 
 
 def as_heads(heads: ArrayLike, n: int) -> Ints:
@@ -32,16 +32,28 @@ def is_in_class(heads: Ints, *, projective: bool, single_root: bool) -> bool:
 
 @kernel
 def _is_in_class(heads: Ints, projective: bool, single_root: bool) -> bool:
+    return tree_in_class(heads, projective, single_root, np.empty(len(heads), np.int64))
+
+
+@part
+def tree_in_class(heads: Ints, projective: bool, single_root: bool, mark: Ints) -> bool:
+    """Whether every word reaches the root, and the tree is of the class; `mark` (n+1,) is workspace."""
     n = heads.shape[0] - 1
     if single_root and n > 0 and np.sum(heads[1:] == 0) != 1:
         return False
+    mark[:] = 0
+    mark[0] = -1  # reaches the root
     for m in range(1, n + 1):
-        ancestor, steps = m, 0
-        while ancestor != 0 and steps <= n:
-            ancestor = heads[ancestor]
-            steps += 1
-        if ancestor != 0:
+        word = m
+        while mark[word] == 0:
+            mark[word] = m
+            word = heads[word]
+        if mark[word] == m:
             return False
+        word = m
+        while mark[word] == m:
+            mark[word] = -1
+            word = heads[word]
     if not projective:
         return True
     # In a tree, arcs that do not cross (the root standing left of all) are exactly what projectivity asks for.

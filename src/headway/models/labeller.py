@@ -1,10 +1,10 @@
-"""Labels after the tree: each arc's label is chosen on its own, by a linear classifier that sees the tree.
+"""Labels after the tree: each arc's label is chosen on its own, by a linear classifier.
 
     label(h, m) = argmax_l v·g(h, m, l) + v'·g'(h, m, tree, l)
 
-g are templates over the arc, g' templates over what stands around it in the tree: the head's own head, the
-neighbouring children of the head, the outermost children of the modifier. The weights are one vector, v before v'.
-Scoring a tree costs O(T n L) for T templates.
+g are templates over the arc. g', which the higher-order parsers have too, are templates over what stands around it in
+the tree: the head's own head, the neighbouring children of the head, the outermost children of the modifier. The
+weights are one vector, v before v'. Scoring a tree costs O(T n L) for T templates.
 `LabelExamples` shows the arcs of training trees to `headway.learning`, whose learners train this like any structure.
 """
 
@@ -21,6 +21,7 @@ from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import load_templates
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
+from headway.models.arc_factored import CodedTrees
 
 Nodes = NDArray[np.int32]
 
@@ -30,34 +31,37 @@ ROLES = "hmgsncd"
 
 @dataclass(frozen=True)
 class LabelScorer:
-    """Scores the labels of given arcs."""
+    """Scores the labels of given arcs; `around` is None where only the arc itself counts."""
 
     features: ArcFeatures
-    around: PartFeatures
+    around: PartFeatures | None
     labels: tuple[str, ...]
 
     @classmethod
-    def learn(cls, coder: Coder, coded: Coded, heads: Ints, numbers: Ints, labels: tuple[str, ...]) -> LabelScorer:
-        """Size the features from the training trees, heads and numbers of labels (B, N+1)."""
+    def learn(cls, coder: Coder, trees: CodedTrees, labels: tuple[str, ...], *, tree: bool) -> LabelScorer:
+        """Size the features from the training trees; `tree` asks for those that look around."""
+        coded, heads, numbers = trees
         arcs = ArcFeatures.learn(load_templates("label"), coder, coded, heads, numbers)
-        parts = surroundings(heads, coded.lengths)
-        templates = load_templates("tree_label")
+        if not tree:
+            return cls(arcs, None, labels)
+        parts, templates = surroundings(heads, coded.lengths), load_templates("tree_label")
         return cls(arcs, PartFeatures.learn(ROLES, templates, coder, coded, parts, numbers[heads >= 0]), labels)
 
     @property
     def size(self) -> int:
         """How many weights there are."""
-        return self.features.size + self.around.size
+        return self.features.size + (self.around.size if self.around else 0)
 
     def score(self, weights: Floats, coded: Coded, which: Ints, heads: Ints) -> Floats:
         """(B, N+1, L) for the arcs of `heads` (B, N+1)."""
         rows = np.zeros((heads.size, len(self.labels)))
         own, others = np.split(weights, [self.features.size])
         self.features.score_labels(own, coded, which, _tree_rows(heads), rows)
-        parts = surroundings(heads, coded.lengths[which])
-        around = np.zeros((len(parts.nodes), len(self.labels)))
-        self.around.score_labels(others, coded, which, parts, around)
-        rows[heads.ravel() >= 0] += around
+        if self.around is not None:
+            parts = surroundings(heads, coded.lengths[which])
+            around = np.zeros((len(parts.nodes), len(self.labels)))
+            self.around.score_labels(others, coded, which, parts, around)
+            rows[heads.ravel() >= 0] += around
         return rows.reshape(*heads.shape, -1)
 
     def add(self, weights: Floats, coded: Coded, which: Ints, heads: Ints, amounts: Floats) -> None:
@@ -65,8 +69,9 @@ class LabelScorer:
         rows = amounts.reshape(-1, len(self.labels))
         own, others = np.split(weights, [self.features.size])
         self.features.add_labels(own, coded, which, _tree_rows(heads), rows)
-        parts = surroundings(heads, coded.lengths[which])
-        self.around.add_labels(others, coded, which, parts, rows[heads.ravel() >= 0])
+        if self.around is not None:
+            parts = surroundings(heads, coded.lengths[which])
+            self.around.add_labels(others, coded, which, parts, rows[heads.ravel() >= 0])
 
 
 @dataclass(frozen=True)

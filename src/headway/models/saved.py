@@ -56,7 +56,7 @@ def labeller_data(labeller: LabelScorer | None) -> Data | None:
         return None
     return {
         "arc": blocks_data(labeller.features),
-        "tree": blocks_data(labeller.around),
+        "tree": None if labeller.around is None else blocks_data(labeller.around),
         "labels": list(labeller.labels),
     }
 
@@ -68,7 +68,7 @@ def labeller_of(data: Data | None, coder: Coder) -> LabelScorer | None:
     labels = tuple(map(str, data["labels"]))
     if not labels:
         raise ValueError("its labeller has no labels")
-    around = part_features_of(ROLES, data["tree"], coder)
+    around = None if data["tree"] is None else part_features_of(ROLES, data["tree"], coder)
     return LabelScorer(arc_features_of(data["arc"], coder), around, labels)
 
 

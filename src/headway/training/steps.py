@@ -52,7 +52,7 @@ def _goes_on(monitor: Monitor) -> bool:
 
 def train_labeller(material: Material, seed: int, show: Show | None) -> tuple[LabelScorer, Floats]:
     """The classifier that labels the arcs of a tree."""
-    scorer = LabelScorer.learn(material.coder, *material.trees, material.labels)
+    scorer = LabelScorer.learn(material.coder, material.trees, material.labels, tree=material.pruner is not None)
     examples = LabelExamples(scorer, *material.trees)
     monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
     weights = Perceptron(Labels(), _LABELLER_EPOCHS, _LABELLER_MARGIN, seed).fit(examples, monitor)
