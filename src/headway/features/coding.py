@@ -148,6 +148,7 @@ _COLUMNS: dict[str, Callable[[Sentence], Iterable[str]]] = {
     "form": lambda s: s.forms,
     "lower": lambda s: map(str.lower, s.forms),
     "lemma": lambda s: s.lemmas,
+    "word": lambda s: (form.lower() if lemma == "_" else lemma for form, lemma in zip(s.forms, s.lemmas, strict=True)),
     "prefix": lambda s: (form[:PREFIX] for form in s.forms),
     "suffix": lambda s: (form[-SUFFIX:] for form in s.forms),
     "shape": lambda s: map(shape, s.forms),

@@ -7,7 +7,7 @@ One template a line: atoms, then after a bar the ways it fires.
 An atom is `node.field`. The node is `h` (the head) or `m` (the modifier), with an offset in words (`h+1`, `m-2`), or
 `b`: the template fires once for every distinct value strictly between head and modifier. The field is one of
 `FIELDS`; `feat` fires once for every single morphological feature of the word (`feats` is all of them as one
-value).
+value), and `word` is the lemma, or the lowercased form where the treebank has no lemma.
 
 A template of larger parts of a tree names other nodes too, with offsets and fields as for `h` and `m`:
 
@@ -41,7 +41,7 @@ from headway.errors import TemplateError
 
 Conjunction = Literal["-", "dir", "dist"]
 
-FIELDS = ("form", "lower", "lemma", "prefix", "suffix", "shape", "upos", "xpos", "feats", "morph")
+FIELDS = ("form", "lower", "lemma", "word", "prefix", "suffix", "shape", "upos", "xpos", "feats", "morph")
 CONJUNCTIONS: tuple[Conjunction, ...] = ("-", "dir", "dist")
 LARGEST_OFFSET = 2
 MOST_ATOMS = 8  # templates are rows of one table: a long one makes all of them long
