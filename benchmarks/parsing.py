@@ -100,7 +100,7 @@ def train(path: Path, epochs: int) -> dict[str, Any]:
         "epochs": epochs,
         "tokens": sum(map(len, sentences)),
         "stages": {**stages.seconds, "the rest": total - sum(stages.seconds.values())},
-        "peak_mb": _peak_mb(),
+        "peak_mb": peak_mb(),
     }
 
 
@@ -114,11 +114,11 @@ def parse(model: Path, path: Path) -> dict[str, Any]:
             write_treebank((found.sentence for found in parser.parse(read_treebank(path))), output)
 
         whole()
-        seconds = min(_seconds(whole) for _ in range(TURNS))
+        took = min(seconds(whole) for _ in range(TURNS))
         sentences = list(read_treebank(path))
         stages = _parse_stages(parser, path, output)
     tokens = sum(map(len, sentences))
-    return {"tokens": tokens, "tokens_per_second": tokens / seconds, "stages": stages, "peak_mb": _peak_mb()}
+    return {"tokens": tokens, "tokens_per_second": tokens / took, "stages": stages, "peak_mb": peak_mb()}
 
 
 def _parse_stages(parser: Parser, path: Path, output: Path) -> dict[str, float]:
@@ -145,14 +145,14 @@ def _parse_stages(parser: Parser, path: Path, output: Path) -> dict[str, float]:
         stages["labelling"] = lambda: [
             labeller.score(model.label_weights, coded, which, h) for which, h in zip(groups, heads, strict=True)
         ]
-    return {name: min(_seconds(stage) for _ in range(TURNS)) for name, stage in stages.items()}
+    return {name: min(seconds(stage) for _ in range(TURNS)) for name, stage in stages.items()}
 
 
 def command(model: Path, path: Path) -> dict[str, Any]:
     """The same as a user types it: starting Python and loading the model count."""
     call = [sys.executable, "-m", "headway", "parse", str(model), str(path), "-o", os.devnull]
     subprocess.run(call, check=True)
-    return {"seconds": min(_seconds(lambda: subprocess.run(call, check=True)) for _ in range(3))}
+    return {"seconds": min(seconds(lambda: subprocess.run(call, check=True)) for _ in range(3))}
 
 
 def udpipe(train_path: Path, path: Path) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def udpipe(train_path: Path, path: Path) -> dict[str, Any]:
     text = "".join(sentence.to_conllu() for sentence in read_treebank(path))
     pipeline = peer.Pipeline(model, "conllu", peer.Pipeline.NONE, peer.Pipeline.DEFAULT, "conllu")
     tokens = sum(map(len, read_treebank(path)))
-    return {"tokens_per_second": tokens / min(_seconds(lambda: pipeline.process(text, error)) for _ in range(3))}
+    return {"tokens_per_second": tokens / min(seconds(lambda: pipeline.process(text, error)) for _ in range(3))}
 
 
 def _with_root_label(sentence: Sentence) -> Sentence:
@@ -202,21 +202,21 @@ def _warm(path: Path) -> None:
     Parser.train(few, single_root=False, labels="none", epochs=1)
 
 
-def _seconds(function: Callable[[], object]) -> float:
+def seconds(function: Callable[[], object]) -> float:
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """Of this process alone; getrusage would begin with what the parent had when it forked."""
     status = Path("/proc/self/status").read_text("utf-8")
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
-def _apart(*arguments: str) -> dict[str, Any]:
+def apart(script: str, *arguments: str) -> dict[str, Any]:
     """Run one measurement in its own process."""
-    call = [sys.executable, __file__, "--one", *arguments]
+    call = [sys.executable, script, "--one", *arguments]
     alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     done = subprocess.run(call, check=True, capture_output=True, text=True, env={**os.environ, **alone})
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -232,10 +232,10 @@ def measure(data: Path, language: str, epochs: int) -> dict[str, Any]:
         one_root = all(len(roots(s.heads)) == 1 for s in sentences)
         Parser.train(sentences, single_root=one_root, epochs=1).save(model)
         return {
-            "training": _apart("train", str(train_path), str(epochs)),
-            "parsing": _apart("parse", str(model), str(test_path)),
-            "command": _apart("command", str(model), str(test_path)),
-            "udpipe": _apart("udpipe", str(train_path), str(test_path)),
+            "training": apart(__file__, "train", str(train_path), str(epochs)),
+            "parsing": apart(__file__, "parse", str(model), str(test_path)),
+            "command": apart(__file__, "command", str(model), str(test_path)),
+            "udpipe": apart(__file__, "udpipe", str(train_path), str(test_path)),
         }
 
 
@@ -266,16 +266,14 @@ def report(results: dict[str, Any]) -> str:
     lines += ["", "## Bars", ""]
     for language, row in results["languages"].items():
         speed = row["parsing"]["tokens_per_second"]
-        lines.append(
-            f"- {_verdict(speed >= PARSE_BAR)} {language}: parsing {speed:,.0f} tokens/s, bar {PARSE_BAR:,.0f}"
-        )
+        lines.append(f"- {verdict(speed >= PARSE_BAR)} {language}: parsing {speed:,.0f} tokens/s, bar {PARSE_BAR:,.0f}")
         if language in TRAIN_BARS and row["training"]["epochs"] == 10:
-            seconds, bar = row["training"]["seconds"], TRAIN_BARS[language]
-            lines.append(f"- {_verdict(seconds < bar)} {language}: training {seconds:.1f} s, bar {bar:.0f} s")
+            took, bar = row["training"]["seconds"], TRAIN_BARS[language]
+            lines.append(f"- {verdict(took < bar)} {language}: training {took:.1f} s, bar {bar:.0f} s")
     return "\n".join(lines) + "\n"
 
 
-def _verdict(met: bool) -> str:
+def verdict(met: bool) -> str:
     return "PASS" if met else "FAIL"
 
 

@@ -76,6 +76,15 @@ def model(folder: Path, train_file: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session", params=["sibling", "grandsibling"])
+def higher_order(request: pytest.FixtureRequest, folder: Path, train_file: Path) -> Path:
+    """A model of each kind that is decoded with a proof."""
+    path = folder / f"{request.param}.headway"
+    if not path.exists():
+        run("train", train_file, "--model", request.param, "--epochs", 2, "-o", path)
+    return path
+
+
 @pytest.fixture(scope="session")
 def random_model(folder: Path, model: Path) -> Path:
     """The same model with random weights: its trees are wrong, unsure, and often not projective."""

@@ -70,6 +70,11 @@ def test_version(invoke: Invoke, spawn: Spawn) -> None:
         ["train", "a.conllu", "-o", "m", "--epochs", "0"],
         ["train", "a.conllu", "-o", "m", "--threads", "0"],
         ["train", "a.conllu", "-o", "m", "--unlabelled", "--labels", "joint"],
+        ["train", "a.conllu", "-o", "m", "--model", "magic"],
+        ["train", "a.conllu", "-o", "m", "--parts", "sibling"],
+        ["train", "a.conllu", "-o", "m", "--model", "sibling", "--max-heads", "0"],
+        ["train", "a.conllu", "-o", "m", "--model", "sibling", "--prune-threshold", "0"],
+        ["tune", "a.conllu", "--model", "sibling", "--prune-threshold", "1.5"],
         ["train", "-", "--dev", "-", "-o", "m"],
         ["train", "a.conllu", "-o", "-"],
         ["train", "a.conllu", "-o", "no/such/folder/m"],
@@ -78,6 +83,7 @@ def test_version(invoke: Invoke, spawn: Spawn) -> None:
         ["evaluate", "a.conllu", "-", "-"],
         ["parse", "m"],
         ["parse", "m", "a.conllu", "--format", "xml"],
+        ["info", "m", "--templates", "--parts"],
         ["reproduce", "koo1999", "--data", "."],
         ["reproduce", "koo2007", "--data", "no/such/folder"],
     ],
@@ -140,6 +146,8 @@ def test_a_terminal_of_few_characters_shows_what_it_can(spawn: Spawn, tmp_path: 
 
 def test_names_are_those_of_the_library() -> None:
     from headway.learning.log_linear import Optimiser
+    from headway.models.higher_order import Decoding
+    from headway.models.pruning import MAX_HEADS, THRESHOLD
     from headway.training import LabelChoice, LearnerName, Settings
     from headway.treebank import Format
 
@@ -147,6 +155,8 @@ def test_names_are_those_of_the_library() -> None:
     assert {each.value for each in options.Optimiser} == set(get_args(Optimiser))
     assert {each.value for each in options.Format} == set(get_args(Format))
     assert {each.value for each in options.Labels} | {"none"} == set(get_args(LabelChoice))
+    assert {each.value for each in options.Decoding} == set(get_args(Decoding))
+    assert (options.PRUNE_THRESHOLD, options.MAX_HEADS) == (THRESHOLD, MAX_HEADS)
     assert [each.value for each in options.Model] == list(get_args(get_type_hints(Settings)["model"]))
 
 

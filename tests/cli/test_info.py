@@ -13,6 +13,7 @@ import pytest
 
 import headway
 from headway.features.templates import load_templates, parse_templates
+from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parser
 from headway.treebank import Statistics, read_treebank
 from tests.cli import toy
@@ -122,7 +123,7 @@ def test_model_json(invoke: Invoke, model: Path, train_file: Path) -> None:
     found = json.loads(invoke("info", model, "--json").stdout)
     loaded = Parser.load(model).model
     assert found["signature"]["data"] == {str(model): checksum(model.read_bytes())}
-    assert found["kind"] == "model"
+    assert (found["kind"], found["model"]) == ("model", "arc")
     assert found["about"]["settings"]["learner"] == "margin"
     assert found["about"]["train"]["sentences"] == 40
     assert found["labels"] == ["amod", "det", "nsubj", "obj", "punct", "root"]
@@ -130,6 +131,7 @@ def test_model_json(invoke: Invoke, model: Path, train_file: Path) -> None:
     arcs, labeller = found["templates"]["arcs"], found["templates"]["labeller"]
     assert sum(block["weights"] for block in arcs) == loaded.weights.size
     assert sum(block["weights"] for block in labeller) == loaded.label_weights.size
+    assert "labeller_tree" not in found["templates"]
     assert found["weights"] == loaded.weights.size + loaded.label_weights.size
     assert "joint" not in found["templates"]
     assert all(0 <= block["collisions"] < block["keys"] <= block["weights"] for block in arcs)
@@ -146,6 +148,51 @@ def test_model_text(invoke: Invoke, model: Path) -> None:
         figures = (1 << block.bits, block.keys, block.collisions)
         assert [*str(block.template).split(), *map(str, figures)] in rows
     assert text.endswith(f"headway {headway.__version__}, {model} sha256 {checksum(model.read_bytes())}\n")
+
+
+def test_higher_order_model(invoke: Invoke, higher_order: Path) -> None:
+    found = json.loads(invoke("info", higher_order, "--json").stdout)
+    loaded = Parser.load(higher_order).model
+    assert isinstance(loaded, AutomataModel)
+    kind = higher_order.stem
+    assert (found["kind"], found["model"]) == ("model", kind)
+    kinds = ["siblings", *(["grandparents", "grand_siblings"] if kind == "grandsibling" else [])]
+    assert list(found["templates"]) == ["pruner", "arcs", *kinds, "labeller", "labeller_tree"]
+    sizes = {name: sum(block["weights"] for block in blocks) for name, blocks in found["templates"].items()}
+    assert sizes["pruner"] == loaded.pruner.weights.size
+    assert sum(sizes[name] for name in ("arcs", *kinds)) == loaded.weights.size
+    assert sizes["labeller"] + sizes["labeller_tree"] == loaded.label_weights.size
+    assert found["weights"] == sum(sizes.values())
+    pruning = found["about"]["pruning"]
+    assert pruning["measured_on"] == "training"
+    assert 90 < pruning["recall"] <= 100
+
+    text = invoke("info", higher_order).stdout
+    rows = [line.split() for line in text.splitlines()]
+    assert ["model", kind] in rows
+    assert ["pruning.recall", str(pruning["recall"])] in rows
+    assert ["pruning.heads_per_word", str(pruning["heads_per_word"])] in rows
+    for name in kinds:
+        assert f"\n{name}: {len(loaded.scorer.others[name].blocks)} templates " in text
+
+
+def test_parts_can_be_read_back(invoke: Invoke, higher_order: Path, train_file: Path, tmp_path: Path) -> None:
+    loaded = Parser.load(higher_order).model
+    assert isinstance(loaded, AutomataModel)
+    tables = {}
+    for option in ("--templates", "--parts"):
+        tables[option] = tmp_path / option
+        tables[option].write_text(invoke("info", higher_order, option).stdout, encoding="utf-8")
+    arcs = [block.template for block in loaded.scorer.arcs.blocks]
+    assert list(parse_templates(tables["--templates"].read_text("utf-8"))) == arcs
+    words = [word for pair in tables.items() for word in pair]
+    invoke("train", train_file, "--model", higher_order.stem, "--epochs", 2, *words, "-o", tmp_path / "again")
+    assert np.array_equal(Parser.load(tmp_path / "again").model.weights, loaded.weights)
+
+
+def test_an_arc_model_has_no_parts(invoke: Invoke, model: Path) -> None:
+    assert "--templates" in one_error(invoke("info", model, "--parts", status=1))
+    assert invoke("info", "sibling", "--parts").stdout == invoke("info", "sibling", "--templates").stdout
 
 
 def test_templates_can_be_read_back(invoke: Invoke, model: Path, train_file: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
@@ -14,12 +15,15 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.inference.dual_decomposition import Status
+from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parser
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank
 from tests.cli import toy
@@ -197,6 +201,74 @@ def test_mbr_maximises_expected_right_heads(invoke: Invoke, random_model: Path, 
     assert better
 
 
+def statuses(text: bytes) -> list[str]:
+    """What each sentence's last comment says of its tree."""
+    return [each.layout.comments[-1].partition("# headway_status = ")[2] for each in sentences(text)]
+
+
+def test_status_is_what_is_proved(
+    invoke: Invoke, higher_order: Path, test_file: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    loaded = Parser.load(higher_order).model
+    noise = np.random.default_rng(4).normal(size=loaded.weights.shape)
+    weights = loaded.weights / np.abs(loaded.weights).max() + 0.3 * noise  # some trees are found at once, others not
+    Parser(dataclasses.replace(loaded, weights=weights)).save(tmp_path / "m")
+    parser, treebank = Parser.load(tmp_path / "m"), list(read_treebank(test_file))
+    monkeypatch.setitem(AutomataModel.predict.__kwdefaults__, "iterations", 10)
+
+    words = ("parse", tmp_path / "m", test_file, "--status")
+    result = invoke(*words)
+    assert statuses(result.stdout_bytes) == [str(each.status) for each in parser.parse(treebank)]
+    assert set(statuses(result.stdout_bytes)) == {"CERTIFIED", "EXACT"}
+    assert result.stderr == ""
+
+    limited = invoke(*words, "--no-exact")
+    right = list(parser.parse(treebank, exact=False))
+    unproven = [each.status is Status.ITERATION_LIMIT for each in right]
+    assert 0 < sum(unproven) < 20
+    assert statuses(limited.stdout_bytes) == [
+        f"ITERATION_LIMIT gap {each.gap:.3g}" if limit else "CERTIFIED"
+        for each, limit in zip(right, unproven, strict=True)
+    ]
+    assert limited.stderr == f"headway: {sum(unproven)} of 20 trees not proved to be the best\n"
+
+
+def test_status_again_replaces_the_old_one(invoke: Invoke, higher_order: Path, model: Path, test_file: Path) -> None:
+    once = invoke("parse", higher_order, test_file, "--status", "--marginals").stdout_bytes
+    arcs = invoke("parse", model, "-", "--status", "--marginals", stdin=once).stdout_bytes
+    assert set(statuses(arcs)) == {"EXACT"}
+    assert invoke("parse", higher_order, "-", "--status", "--marginals", stdin=arcs).stdout_bytes == once
+    plain = invoke("parse", higher_order, test_file).stdout_bytes
+    assert without_trees(plain.decode()) == without_trees(test_file.read_text("utf-8"))
+
+
+def test_status_needs_comments(invoke: Invoke, higher_order: Path, tmp_path: Path) -> None:
+    source = toy.write(tmp_path / "in.conll", 2, comments=False)
+    sentence = one_error(invoke("parse", higher_order, source, "--status", status=1))
+    assert sentence == "CoNLL-X has no comments for --status; write CoNLL-U (--format conllu)"
+    out = invoke("parse", higher_order, source, "--status", "--format", "conllu").stdout_bytes
+    assert all(statuses(out))
+
+
+def test_higher_order_decoding_can_be_chosen(invoke: Invoke, higher_order: Path, tmp_path: Path) -> None:
+    """Where the pruner leaves one tree, it must leave one of the class that is asked for."""
+    loaded = Parser.load(higher_order).model
+    assert isinstance(loaded, AutomataModel)
+    weights = np.random.default_rng(5).normal(size=loaded.pruner.weights.shape)
+    pruner = dataclasses.replace(loaded.pruner, weights=weights, max_heads=1)
+    Parser(dataclasses.replace(loaded, pruner=pruner)).save(tmp_path / "m")
+    source = toy.write(tmp_path / "a.conllu", 20, seed=6)
+
+    def projective(*words: str) -> list[bool]:
+        out = invoke("parse", tmp_path / "m", source, *words).stdout_bytes
+        return [is_projective(each.heads) for each in sentences(out) if each.heads is not None]
+
+    assert not all(projective())
+    assert projective("--non-projective") == projective()
+    assert all(projective("--projective"))
+    assert "arc model" in one_error(invoke("parse", tmp_path / "m", source, "--mbr", status=1))
+
+
 BAD = "1\tx\t_\t_\t_\t_\t9\tdep\t_\t_\n\n"
 
 
@@ -272,7 +344,7 @@ HOSTILE: dict[str, Callable[[Path, Path], object]] = {
     "no templates": _with_json(arcs=None),
     "templates of another size": _with_json(arcs=[{"template": "h.xpos | dir", "bits": 4, "keys": 1, "collisions": 0}]),
     "huge blocks": _with_json(arcs=[{"template": "h.xpos | dir", "bits": 60, "keys": 1, "collisions": 0}]),
-    "fields that are none": _with_json(fields=3),
+    "a coder that is none": _with_json(coder=3),
     "no description": _with_json(about=None),
     "too few weights": _with(weights__npy=_npy(np.zeros(3, np.float32))),
     "weights that are no numbers": _with(weights__npy=_npy(np.full(3, np.nan, np.float32))),

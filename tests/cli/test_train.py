@@ -32,7 +32,7 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
     model, parsed = tmp_path / "m.headway", tmp_path / "parsed.conllu"
     done = invoke("train", train_file, "--dev", test_file, "--epochs", 3, "-o", model)
     first, second = done.stdout.splitlines()
-    assert first.startswith(f"{model}: margin, C 200, pass ")
+    assert first.startswith(f"{model}: arc model, margin, C 200, pass ")
     assert float(first.partition("dev UAS ")[2].split()[0]) > 90
     assert second.startswith(f"headway {headway.__version__}, seed 0, 40 sentences sha256 ")
     assert done.stderr == ""
@@ -54,6 +54,11 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
         ("--learner eg-loglinear --unlabelled", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
         ("--learner loglinear --optimiser adam --unlabelled", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
         ("--templates mcdonald2005 --patience 3 --c 7", {"templates": "mcdonald2005", "patience": 3, "c": 7.0}),
+        ("--model sibling", {"model": "sibling", "parts": "sibling"}),
+        (
+            "--model grandsibling --parts mine.txt --decoding dual --prune-threshold 0.01 --max-heads 4",
+            {"model": "grandsibling", "parts": "mine.txt", "decoding": "dual", "threshold": 0.01, "max_heads": 4},
+        ),
     ],
 )
 def test_settings_reach_the_trainer(
@@ -70,13 +75,41 @@ def test_settings_reach_the_trainer(
     others = ("train", "dev", "threads", "checkpoint", "show")
     assert [given.pop(name) for name in others] == ["a.conllu", None, 2, tmp_path / "m.checkpoint", None]
     chosen = Settings(**given).complete()
-    assert all(type(value) in (str, int, float, bool) for value in vars(chosen).values())
+    assert (chosen.parts is None) == (chosen.model == "arc")  # arcs are all the parts of an arc-factored model
+    written_out = {name: value for name, value in vars(chosen).items() if name != "parts"}
+    assert all(type(value) in (str, int, float, bool) for value in written_out.values())
     expected = {**vars(Settings(epochs=2).complete()), **changed}
     assert {name: value for name, value in vars(chosen).items() if name != "labels"} == {
         name: value for name, value in expected.items() if name != "labels"
     }
     if "labels" in changed:
         assert chosen.labels == changed["labels"]
+
+
+@pytest.mark.parametrize("kind", ["sibling", "grandsibling"])
+def test_higher_order_models(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path, kind: str) -> None:
+    model, parsed = tmp_path / "m.headway", tmp_path / "parsed.conllu"
+    words = ["--model", kind, "--epochs", 2, "--prune-threshold", 0.01, "--max-heads", 4]
+    done = invoke("train", train_file, "--dev", test_file, *words, "-o", model)
+    first, pruning, last = done.stdout.splitlines()
+    assert first.startswith(f"{model}: {kind} model, margin, C ")
+    found = Parser.load(model).model.about["pruning"]
+    assert pruning == (
+        f"pruning leaves {found['recall']:.2f}% of the right heads and {found['heads_per_word']:.1f} heads a word "
+        "of the development data"
+    )
+    assert found["heads_per_word"] <= 4
+    assert last.startswith("headway ")
+    invoke("parse", model, test_file, "-o", parsed)
+    assert evaluate(test_file, parsed).las > 90
+
+
+def test_settings_no_higher_order_model_can_be_trained_with(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    words = ("train", train_file, "-o", tmp_path / "m", "--model", "sibling")
+    assert "train it with perceptron or margin" in one_error(invoke(*words, "--learner", "loglinear", status=1))
+    assert "labels after the tree" in one_error(invoke(*words, "--labels", "joint", status=1))
+    assert "not a table of templates for the sibling" in one_error(invoke(*words, "--parts", "grandsibling", status=1))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_are_saved(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:

@@ -40,8 +40,10 @@ PERCEPTRON = Settings(
 )
 MARGIN = Settings(c=1234567.5, epochs=3, projective=True, labels="after", optimiser="adam", patience=2)
 
+SIBLING = Settings(model="sibling", c=50.0, epochs=2, decoding="dual", threshold=0.01, max_heads=4, labels="none")
 
-@pytest.fixture(params=[PERCEPTRON, MARGIN], ids=["perceptron", "margin"])
+
+@pytest.fixture(params=[PERCEPTRON, MARGIN, SIBLING], ids=["perceptron", "margin", "sibling"])
 def chosen(request: pytest.FixtureRequest, monkeypatch: Any, model: Path) -> Tuning:
     """A choice, to be decoded projectively; the real search is replaced by it."""
     settings: Settings = request.param
@@ -83,6 +85,14 @@ def test_the_final_model_sees_all_the_training_data(
     about = Parser.load(tmp_path / "m").model.about
     assert about["train"]["sentences"] == len(list(read_treebank(train_file)))
     assert about["history"][-1]["dev"] is None
+
+
+def test_higher_order_settings(invoke: Invoke, train_file: Path) -> None:
+    words = ["--model", "sibling", "--c", 20, "--epochs", 2, "--unlabelled", "--max-heads", 3, "--held-out", 0.25]
+    found = json.loads(invoke("tune", train_file, *words, "--json").stdout)
+    expected = tune(train_file, grid=[20.0], held_out=0.25, model="sibling", epochs=2, labels="none", max_heads=3)
+    assert found["settings"] == vars(expected.settings)
+    assert [trial["uas"] for trial in found["trials"]] == [trial.uas for trial in expected.trials]
 
 
 def test_errors(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:

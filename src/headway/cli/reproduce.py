@@ -14,6 +14,7 @@ from headway.cli import options
 EXAMPLES = (
     "headway reproduce koo2007 --data data/conllx",
     "headway reproduce koo2007 --data data/conllx --language dutch --language danish --threads 4",
+    "headway reproduce koo2010 --data data/conllx --language danish",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
 )
 
@@ -22,12 +23,13 @@ class Paper(StrEnum):
     """Tables that can be made, a paper's or our own best arc-factored parsers: each a module of `headway.reproduce`."""
 
     KOO2007 = "koo2007"
+    KOO2010 = "koo2010"
     FERNANDES2012 = "fernandes2012"
     FIRST_ORDER = "first_order"
 
 
 def reproduce(
-    paper: Annotated[Paper, typer.Argument(metavar="PAPER", help="koo2007, fernandes2012 or first_order.")],
+    paper: Annotated[Paper, typer.Argument(metavar="PAPER", help="koo2007, koo2010, fernandes2012 or first_order.")],
     *,
     data: Annotated[
         Path, typer.Option(metavar="DIR", exists=True, file_okay=False, help="A folder with one folder a language.")

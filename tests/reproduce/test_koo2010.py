@@ -1,0 +1,281 @@
+"""koo2010 on a toy folder: every cell is what the library says, tables and figures come from what is there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headway.errors import HeadwayError
+from headway.evaluation import evaluate
+from headway.inference.dual_decomposition import Status, decode
+from headway.inference.head_automata import GrandSiblingParts, SiblingParts
+from headway.models.automata_model import AutomataModel
+from headway.models.higher_order import Order
+from headway.pipeline import Parser
+from headway.reproduce import koo2010, koo2010_figures, koo2010_solvers
+from headway.reproduce.corpora import Corpus
+from headway.reproduce.koo2010_solvers import METHODS, HeldOut, random_parts
+from headway.treebank import is_projective
+from tests.models.toy_treebank import sentences
+
+OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}
+ORDERS: tuple[Order, ...] = ("sibling", "grandsibling")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The language that solvers are compared on, and one whose trees have several roots."""
+    folder = tmp_path_factory.mktemp("conllx")
+    for seed, language in enumerate(["danish", "toyish"]):
+        kinds = {"crossing": True, "two_roots": language == "toyish"}
+        (folder / language).mkdir()
+        train = "".join(s.to_conllx() for s in sentences(30, seed, **kinds))
+        test = "".join(s.to_conllx() for s in sentences(12, 10 + seed, **kinds))
+        (folder / language / "train.conll").write_text(train, encoding="utf-8")
+        (folder / language / "test.conll.gz").write_bytes(gzip.compress(test.encode()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("experiments")
+    results = folder / "first_order" / "results"
+    results.mkdir(parents=True)
+    (results / "danish.json").write_text(json.dumps({"test": {"uas_no_punct": 87.654}}), encoding="utf-8")
+    koo2010.run(data, folder / "koo2010", languages=None, say=lambda line: None, **OPTIONS)
+    return folder / "koo2010"
+
+
+def cell(output: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((output / "quick" / f"{name}.json").read_text("utf-8"))
+    return found
+
+
+def model_of(output: Path, name: str) -> AutomataModel:
+    model = Parser.load(output / "models" / "quick" / f"{name}.headway").model
+    assert isinstance(model, AutomataModel)
+    return model
+
+
+def held_out_of(output: Path, data: Path, order: Order) -> HeldOut:
+    corpus = Corpus.read(data, "danish")
+    return HeldOut.of(model_of(output, f"danish-{order}-held-out"), corpus.train[27:])
+
+
+def test_every_cell_is_there(output: Path) -> None:
+    found = {str(path.relative_to(output / "quick")) for path in (output / "quick").rglob("*.json")}
+    languages = [f"{language}-{order}.json" for language in ("danish", "toyish") for order in ORDERS]
+    methods = [f"{order}-{name}.json" for order in ORDERS for name in METHODS]
+    expected = {f"table{number}/{name}" for number in (1, 3) for name in languages}
+    expected |= {f"table2/{name}" for name in (*methods, *(f"random-{name}" for name in methods))}
+    assert found == expected | {f"figures/{order}.json" for order in ORDERS}
+
+
+def test_tables_have_ours_and_the_paper_s(output: Path) -> None:
+    tables = (output / "quick.md").read_text("utf-8")
+    sibling, grand = (cell(output, f"table1/danish-{order}")["exact"]["test"] for order in ORDERS)
+    row = f"| danish | 87.65 (89.74) | {sibling['uas_no_punct']:.2f} (91.08) | {sibling['las_no_punct']:.2f} |"
+    assert f"{row} {grand['uas_no_punct']:.2f} (91.78) | {grand['las_no_punct']:.2f} |\n" in tables
+    toy = [cell(output, f"table{number}/toyish-sibling") for number in (1, 3)]
+    assert (
+        f"| toyish | {toy[0]['exact']['test']['uas_no_punct']:.2f} | {toy[1]['test']['uas_no_punct']:.2f} |" in tables
+    )
+    ilp = cell(output, "table2/grandsibling-ilp")
+    assert f"| G+S | ILP | {ilp['uas']:.2f} (92.70) | {100 * ilp['solved'] / 3:.2f} (100.00) |" in tables
+    assert tables.count("## Table") == 4
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("language", ["danish", "toyish"])
+def test_table_1_is_the_test_set_parsed_with_proofs(output: Path, data: Path, language: str, order: str) -> None:
+    found = cell(output, f"table1/{language}-{order}")
+    corpus, model = Corpus.read(data, language), model_of(output, f"{language}-{order}")
+    assert model.single_root == corpus.single_root == (language == "danish")
+    assert model.about["train"]["sentences"] == found["training"]["sentences"] == 30
+    parsed = list(Parser(model).parse(corpus.test))
+    scores = evaluate(corpus.test, [each.sentence for each in parsed])
+    assert found["exact"]["test"] == json.loads(json.dumps(scores.to_dict()))
+    assert found["exact"]["statuses"] == Counter(str(each.status) for each in parsed)
+    limited = model.predict(corpus.test, exact=False, iterations=5000)
+    assert found["dual"]["statuses"] == Counter(str(each.status) for each in limited)
+    same = [np.array_equal(a.heads, b.heads) for a, b in zip(parsed, limited, strict=True)]
+    assert found["dual"]["same_trees"] == sum(same)
+    right = sum(
+        bool(kept[h, m])
+        for sentence in corpus.test
+        for kept in model.pruner.prune(model.coder.code([sentence]), np.array([0]))[0]
+        for m, h in enumerate(_heads(sentence))
+        if m > 0
+    )
+    assert found["pruning"]["recall"] == pytest.approx(100 * right / sum(map(len, corpus.test)))
+
+
+def _heads(sentence: Any) -> list[int]:
+    heads: list[int] = sentence.heads.tolist()
+    return heads
+
+
+def test_table_3_decodes_the_same_weights_projectively(output: Path, data: Path) -> None:
+    corpus, model = Corpus.read(data, "danish"), model_of(output, "danish-grandsibling")
+    pruner = replace(model.pruner, projective=True)
+    predicted = replace(model, projective=True, pruner=pruner).predict(corpus.test)
+    assert all(is_projective(each.heads) for each in predicted)
+    trees = [s.with_tree(each.heads, each.labels) for s, each in zip(corpus.test, predicted, strict=True)]
+    found = cell(output, "table3/danish-grandsibling")["test"]
+    assert found["uas_no_punct"] == evaluate(corpus.test, trees).uas_no_punct
+    assert not all(is_projective(each.heads) for each in model.predict(corpus.test))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_table_2_solves_the_same_parts_by_every_method(output: Path, data: Path, order: Order) -> None:
+    held_out = held_out_of(output, data, order)
+    assert [len(each.sentences) for each in (held_out, held_out.short(2))] == [3, 2]
+    best = [decode(parts, single_root=True) for parts in held_out.parts]
+    for name in ("ilp", "exact"):
+        found = cell(output, f"table2/{order}-{name}")
+        assert (found["sentences"], found["solved"]) == (3, 3)
+        assert found["uas"] == held_out.uas([each.heads for each in best])
+    predicted = model_of(output, f"danish-{order}-held-out").predict(held_out.sentences)
+    assert [each.heads.tolist() for each in best] == [each.heads.tolist() for each in predicted]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_random_instances(output: Path, order: Order) -> None:
+    parts = [random_parts(order, 4, seed) for seed in range(4)]
+    for name in ("exact", "ilp"):
+        assert cell(output, f"table2/random-{order}-{name}")["solved"] == 4
+    for steps in (250, 5000):
+        found = [decode(each, single_root=False, exact=False, iterations=steps) for each in parts]
+        solved = sum(each.status is Status.CERTIFIED for each in found)
+        assert cell(output, f"table2/random-{order}-dd-{steps}")["solved"] == solved
+
+
+def test_random_scores_are_on_transitions_alone() -> None:
+    sibling, grand = random_parts("sibling", 5, 7), random_parts("grandsibling", 5, 7)
+    assert isinstance(sibling, SiblingParts)
+    assert isinstance(grand, GrandSiblingParts)
+    assert not sibling.arcs.any()
+    assert sibling.siblings.all()
+    roots = grand.candidates.pairs[2]  # the root's pairs come first
+    assert grand.siblings[:roots].all()
+    assert not grand.siblings[roots:].any()
+    assert not grand.arcs.any()
+    assert not grand.grandparents.any()
+    assert grand.grand_siblings.all()
+    assert np.array_equal(random_parts("sibling", 5, 7).automata().table, sibling.automata().table)
+    assert not np.array_equal(random_parts("sibling", 5, 8).automata().table, sibling.automata().table)
+
+
+def test_a_program_that_runs_out_of_time_has_not_solved_it(monkeypatch: Any) -> None:
+    monkeypatch.setattr(koo2010_solvers, "PROGRAM_SECONDS", 0.0)
+    heads, solved = METHODS["ilp"].answer(random_parts("grandsibling", 5, 0), False)
+    assert len(heads) == 6
+    assert not solved
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_figures_are_measured_step_by_step(output: Path, data: Path, order: Order) -> None:
+    found, held_out = cell(output, f"figures/{order}"), held_out_of(output, data, order)
+    whole = [decode(parts, single_root=True, exact=False) for parts in held_out.parts]
+    first = found["lazy"][0]
+    assert (first["first"], first["last"], first["running"], first["percent"]) == (1, 1, 3, 100.0)
+    assert sum(row["last"] - row["first"] + 1 for row in found["lazy"]) == max(each.iterations for each in whole)
+    assert [row["k"] for row in found["early"]] == [1, 5, 25, 125]
+    for row in found["early"]:
+        early = [decode(parts, single_root=True, exact=False, iterations=row["k"]) for parts in held_out.parts]
+        assert row["uas"] == held_out.uas([each.heads for each in early])
+        assert row["certified"] == 100 * sum(each.status is Status.CERTIFIED for each in early) / 3
+        same = sum(np.array_equal(a.heads, b.heads) for a, b in zip(early, whole, strict=True))
+        assert row["same"] == 100 * same / 3
+
+
+def test_figures_are_drawn_and_come_out_the_same_again(output: Path, tmp_path: Path) -> None:
+    data = {order: cell(output, f"figures/{order}") for order in ORDERS}
+    koo2010_figures.draw(data, tmp_path, "quick-")
+    names = [f"quick-figure{number}.{kind}" for number in (3, 4) for kind in ("png", "svg")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (output / name).read_bytes()
+    koo2010_figures.draw({}, tmp_path / "nowhere", "")
+
+
+def test_means_are_over_the_sentences_still_running() -> None:
+    shares = [np.full(30, 0.5), np.full(12, 0.25), np.array([1.0])]
+    rows = koo2010_figures.recomputed(shares)
+    assert (rows[0]["running"], rows[0]["percent"]) == (3, round(100 * 1.75 / 3, 3))
+    assert (rows[1]["running"], rows[1]["percent"]) == (2, 37.5)
+    last = next(row for row in rows if row["first"] <= 12 <= row["last"])
+    assert last["percent"] == round(100 * (0.5 * (last["last"] - last["first"] + 1) + 0.25 * (13 - last["first"]))
+                                    / (last["last"] + 14 - 2 * last["first"]), 3)  # fmt: skip
+    assert (rows[-1]["last"], rows[-1]["running"], rows[-1]["percent"]) == (30, 1, 50.0)
+    steps = [step for row in rows for step in range(int(row["first"]), int(row["last"]) + 1)]
+    assert steps == list(range(1, 31))
+
+
+def test_nothing_is_computed_twice(output: Path, data: Path) -> None:
+    files = [*(output / "quick").rglob("*.json"), *(output / "models").rglob("*.headway")]
+    before = {path: path.stat().st_mtime_ns for path in files}
+    said: list[str] = []
+    koo2010.run(data, output, languages=["danish"], say=said.append, **OPTIONS)
+    assert len(said) == 1  # the tables, with the other language's cells
+    assert "| toyish |" in said[0]
+    assert {path: path.stat().st_mtime_ns for path in files} == before
+
+
+def test_a_trained_model_is_used_again_for_its_own_data_and_settings(
+    output: Path, data: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    corpus = Corpus.read(data, "danish")
+    path = output / "models" / "quick" / "danish-sibling.headway"
+    settings = dict(model_of(output, "danish-sibling").about["settings"])
+    mine = tmp_path / "m.headway"
+    mine.write_bytes(path.read_bytes())
+    with monkeypatch.context() as patch:
+        patch.setattr(Parser, "train", None)
+        koo2010.trained(corpus.train, settings, mine, 1)
+    assert mine.read_bytes() == path.read_bytes()
+    other = koo2010.trained(corpus.train, {**settings, "epochs": 1}, mine, 1)
+    assert other.about["settings"]["epochs"] == 1
+    assert other.about["training_seconds"] > 0
+    fewer = koo2010.trained(corpus.train[:20], {**settings, "epochs": 1}, mine, 1)
+    assert fewer.about["train"]["sentences"] == 20
+    with monkeypatch.context() as patch:  # a table of templates that changed under its name
+        patch.setattr(koo2010, "load_templates", lambda name: [name])
+        assert (
+            koo2010.trained(corpus.train[:20], fewer.about["settings"], mine, 1).about["tables"]
+            != other.about["tables"]
+        )
+    mine.write_bytes(b"PK")
+    assert koo2010.trained(corpus.train[:20], {**settings, "epochs": 1}, mine, 1).about["best_pass"] == 1
+
+
+def test_without_danish_there_is_nothing_to_compare_solvers_on(output: Path, data: Path, tmp_path: Path) -> None:
+    models = tmp_path / "koo2010" / "models" / "quick"
+    models.mkdir(parents=True)
+    for order in ORDERS:
+        name = f"toyish-{order}.headway"
+        (models / name).write_bytes((output / "models" / "quick" / name).read_bytes())
+    said: list[str] = []
+    koo2010.run(data, tmp_path / "koo2010", languages=["toyish"], say=said.append, **OPTIONS)
+    assert not list((tmp_path / "koo2010" / "quick" / "table2").iterdir())
+    assert not list((tmp_path / "koo2010").glob("*.svg"))
+    assert "| toyish |  |" in (tmp_path / "koo2010" / "quick.md").read_text("utf-8")
+
+
+def test_without_matplotlib_it_says_so_first(data: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(koo2010_figures, "find_spec", lambda name: None)
+    with pytest.raises(HeadwayError, match="headway\\[figures\\]"):
+        koo2010.run(data, tmp_path, languages=None, say=print, **OPTIONS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_full_runs_have_as_many_instances_as_they_say() -> None:
+    assert set(koo2010.FULL.instances) == set(koo2010.QUICK.instances) == set(METHODS)
+    assert set(koo2010.SETTINGS) == set(koo2010.PAPER) == set(koo2010_solvers.PAPER)
