@@ -6,6 +6,7 @@ import errno
 import io
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice, repeat
 from pathlib import Path
@@ -361,7 +362,7 @@ def test_probabilities_by_enumeration(labels: str, projective: bool, single_root
 def mean_log_likelihood(parser: Parser, gold: list[Sentence], factor: float = 1.0) -> float:
     total = 0.0
     for sentence, parsed in zip(gold, parser.parse(gold), strict=True):
-        scaled = Parsed(parsed.sentence, factor * parsed.scores, parsed.projective, parsed.single_root)
+        scaled = replace(parsed, scores=factor * parsed.scores)
         assert sentence.heads is not None
         total += float(scaled.distribution.log_prob(sentence.heads))
     return total / len(gold)

@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError, HeadwayError, TemplateError, TrainingError, TreebankError
 from headway.inference import TreeDistribution
+from headway.learning.examples import Trees
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass
+from headway.models.arc_factored import ArcExamples, ArcScorer
 from headway.training import (
-    Development,
     Material,
     Monitor,
     Progress,
     Settings,
     checksum,
+    development,
     signature,
     train_arcs,
     training_trees,
@@ -58,9 +60,9 @@ def trained(
     **more: Any,
 ) -> Monitor:
     material = Material.of(text, settings, 1)
-    held_out = None if dev is None else Development(dev, material, settings, 1)
+    held_out = None if dev is None else development(dev, material, settings, 1)
     signed = signature(settings, checksum(text), checksum(dev or []))
-    return train_arcs(material, settings, held_out, more.get("show"), checkpoint, signed, 1)
+    return train_arcs(material, settings, held_out, more.get("show"), checkpoint, signed)
 
 
 # Settings
@@ -105,21 +107,22 @@ def test_settings_that_cannot_be(settings: dict[str, Any], cause: str) -> None:
 @pytest.mark.parametrize("single_root", [False, True])
 def test_the_learner_of_the_settings(projective: bool, single_root: bool) -> None:
     flags: dict[str, Any] = {"projective": projective, "single_root": single_root}
-    margin = Settings(learner="margin", c=7.0, epochs=3, seed=5, **flags).learn()
+    trees = Trees(**flags)
+    margin = Settings(learner="margin", c=7.0, epochs=3, seed=5, **flags).learn(trees)
     assert isinstance(margin, Perceptron)
     assert (margin.margin, margin.epochs, margin.seed) == (7.0, 3, 5)
-    plain = Settings(learner="perceptron", **flags).learn()
+    plain = Settings(learner="perceptron", **flags).learn(trees)
     assert isinstance(plain, Perceptron)
     assert plain.margin == 0.0
-    loglinear = Settings(learner="loglinear", c=7.0, epochs=3, optimiser="adam", **flags).learn()
+    loglinear = Settings(learner="loglinear", c=7.0, epochs=3, optimiser="adam", **flags).learn(trees)
     assert isinstance(loglinear, LogLinear)
     assert (loglinear.regularisation, loglinear.iterations, loglinear.optimiser) == (7.0, 3, "adam")
     for name, loss in (("eg", "hinge"), ("eg-loglinear", "log")):
-        learner = Settings(learner=name, c=7.0, epochs=3, **flags).learn()  # type: ignore[arg-type]
+        learner = Settings(learner=name, c=7.0, epochs=3, **flags).learn(trees)  # type: ignore[arg-type]
         assert isinstance(learner, ExponentiatedGradient)
         assert (learner.regularisation, learner.passes, learner.loss) == (7.0, 3, loss)
     for each in (margin, plain, loglinear, learner):
-        assert (each.structures.projective, each.structures.single_root) == (projective, single_root)  # type: ignore[attr-defined]
+        assert each.structures is trees  # type: ignore[attr-defined]
 
 
 # Data
@@ -188,7 +191,7 @@ def test_what_no_model_can_be_trained_from(tmp_path: Path) -> None:
 
 def accuracy(monitor: Monitor, material: Material, settings: Settings, gold: list[Sentence]) -> float:
     assert monitor.best is not None
-    return Development(gold, material, settings, 1).uas(monitor.best)
+    return development(gold, material, settings, 1).uas(monitor.best)
 
 
 @pytest.mark.parametrize("name", list(LEARNERS))
@@ -200,20 +203,25 @@ def test_every_learner_learns_every_class(name: str, projective: bool, single_ro
     text = training_trees(sentences(36, 4, crossing=True, two_roots=not single_root), settings, "toy")
     new = sentences(30, 5, crossing=not projective, two_roots=not single_root)
     material = Material.of(text, settings, 1)
-    monitor = train_arcs(material, settings, None, None, None, "", 1)
+    monitor = train_arcs(material, settings, None, None, None, "")
     assert accuracy(monitor, material, settings, new) > 97.0
-    untrained = replace(monitor, best=np.zeros(material.scorer.size))
+    untrained = replace(monitor, best=np.zeros(material.examples.size))
     assert accuracy(untrained, material, settings, new) < 60.0
 
 
 # Development data
 
 
+def arc_scorer(material: Material) -> ArcScorer:
+    assert isinstance(material.examples, ArcExamples)
+    return material.examples.scorer
+
+
 def naive_uas(weights: Floats, material: Material, gold: list[Sentence], **flags: bool) -> float:
-    right = total = 0
+    right, total, scorer = 0, 0, arc_scorer(material)
     for sentence in gold:
         assert sentence.heads is not None
-        scores = material.scorer.score(weights, material.coder.code([sentence]), np.array([0]))[0]
+        scores = scorer.score(weights, material.coder.code([sentence]), np.array([0]))[0]
         found = TreeDistribution(scores if scores.ndim == 2 else scores.max(axis=-1), **flags).argmax()
         for m, form in enumerate(sentence.forms, start=1):
             if form not in (".", ";"):
@@ -227,13 +235,13 @@ def test_development_uas_leaves_punctuation_out(labels: str) -> None:
     text, dev = sentences(20, 6, crossing=True), sentences(15, 7, crossing=True, two_roots=True)
     settings = settings_for("perceptron", labels=labels)
     material = Material.of(text, settings, 1)
-    weights = np.random.default_rng(8).normal(size=material.scorer.size)
-    development = Development(dev, material, settings, 1)
+    weights = np.random.default_rng(8).normal(size=material.examples.size)
+    held_out = development(dev, material, settings, 1)
     for projective in (False, True):
         expected = naive_uas(weights, material, dev, projective=projective, single_root=True)
-        assert development.uas(weights, projective=projective) == pytest.approx(expected, rel=1e-12)
-    assert development.uas(weights) == development.uas(weights, projective=False)
-    assert 0.0 < development.uas(weights) < 100.0
+        assert held_out.uas(weights, projective=projective) == pytest.approx(expected, rel=1e-12)
+    assert held_out.uas(weights) == held_out.uas(weights, projective=False)
+    assert 0.0 < held_out.uas(weights) < 100.0
 
 
 @pytest.mark.parametrize("labels", ["none", "joint"])
@@ -242,18 +250,18 @@ def test_the_scale_makes_the_development_trees_likely(labels: str) -> None:
     settings = settings_for("perceptron", labels=labels)
     text, dev = sentences(8, 9), sentences(12, 10, crossing=True)
     material = Material.of(text, settings, 1)
-    best = train_arcs(material, settings, None, None, None, "", 1).best
+    best = train_arcs(material, settings, None, None, None, "").best
     assert best is not None
     weights = 50.0 * best
-    development = Development(dev, material, settings, 1)
-    coded = material.coder.code(dev)
+    held_out = development(dev, material, settings, 1)
+    scorer, coded = arc_scorer(material), material.coder.code(dev)
 
     def likelihood(factor: float) -> float:
         total = 0.0
         for i, sentence in enumerate(dev):
             assert sentence.heads is not None
             assert sentence.labels is not None
-            scores = factor * material.scorer.score(weights, coded, np.array([i]))[0]
+            scores = factor * scorer.score(weights, coded, np.array([i]))[0]
             words = np.arange(1, len(sentence) + 1)
             if labels == "none":
                 total += TreeDistribution(scores).log_prob(sentence.heads)
@@ -263,11 +271,11 @@ def test_the_scale_makes_the_development_trees_likely(labels: str) -> None:
             total -= TreeDistribution(np.logaddexp.reduce(scores, axis=-1)).log_partition
         return float(total)
 
-    scale = development.scale(weights)
+    scale = held_out.scale(weights)
     reached = likelihood(scale)
     assert reached > likelihood(1.0) + 1.0
     assert all(reached > likelihood(scale * factor) - 0.05 for factor in (0.25, 0.5, 0.8, 1.25, 2.0, 4.0))
-    assert development.scale(10.0 * weights) == pytest.approx(scale / 10, rel=0.1)
+    assert held_out.scale(10.0 * weights) == pytest.approx(scale / 10, rel=0.1)
 
 
 # The monitor

@@ -34,7 +34,7 @@ def test_the_last_tenth_is_held_out_and_the_winner_is_trained_on_the_rest() -> N
     tuning = tune(data, grid=(10.0,), epochs=2, labels="none")
     settings = Settings(c=10.0, epochs=tuning.settings.epochs, labels="none").complete()
     material = Material.of(training_trees(data[:36], settings, "train"), settings, threads=1)
-    alone = train_arcs(material, settings, None, None, None, "", 1)
+    alone = train_arcs(material, settings, None, None, None, "")
     scale = tuning.parser.model.about["scale"]
     np.testing.assert_array_equal(tuning.parser.model.weights, scale * alone.best)
     held_out = evaluate(data[36:], [found.sentence for found in tuning.parser.parse(data[36:])])

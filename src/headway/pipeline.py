@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -214,15 +214,18 @@ def finish(
         "heads_per_word": left.heads_per_word,
     }
     parts = (examples.scorer, monitor.best)
-    return Parser(AutomataModel(material.coder, material.pruner, *parts, *labels, *trees, about))
+    pruner = replace(material.pruner, projective=settings.projective)
+    return Parser(AutomataModel(material.coder, pruner, *parts, *labels, *trees, about))
 
 
 def _model_of(archive: Archive, source: str) -> Model:
     """The model of an archive; `source` is for error messages."""
     try:
+        if archive.data["model"] == "arc":
+            return ArcModel.from_archive(archive)
         if archive.data["model"] == "automata":
             return AutomataModel.from_archive(archive)
-        return ArcModel.from_archive(archive)
+        raise ValueError(f"a model of the unknown kind {archive.data['model']!r}")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ArchiveError(
             f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"

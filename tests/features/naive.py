@@ -67,6 +67,9 @@ def value(sentence: Sentence, node: int, field: str) -> Value:
             return form[-3:]
         case "shape":
             return words_shape(form)
+        case "word":
+            lemma = sentence.lemmas[node - 1]
+            return lemma if lemma != "_" else sentence.forms[node - 1].lower()
         case "upos":
             return sentence.upos[node - 1]
         case "xpos":

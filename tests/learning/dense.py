@@ -87,6 +87,9 @@ class DenseExamples:
                 gold[(b, *cell)] = 1.0
         return gold
 
+    def cost(self, which: Ints) -> Floats:
+        return 1.0 - self.gold(which)
+
     def vector(self, i: int, choice: Choice) -> Floats:
         """The features of a whole choice."""
         total: Floats = sum((self.features[i][cell] for cell in choice), np.zeros(self.size))
@@ -127,7 +130,7 @@ class Enumerated:
         every = choices(n, self.projective, self.single_root, labels)
         return every, np.array([sum(scores[cell] for cell in choice) for choice in every], np.float64)
 
-    def best(self, scores: Floats, lengths: Ints) -> Floats:
+    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
         chosen = np.zeros_like(scores)
         for b, n in enumerate(lengths.tolist()):
             every, totals = self._totals(scores[b], n)

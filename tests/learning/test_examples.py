@@ -15,6 +15,7 @@ from .dense import TREE_CLASSES, DenseExamples, Enumerated, random_examples
 
 Floats = NDArray[np.float64]
 LENGTHS = np.array([3, 1, 4, 2])
+WHICH = np.arange(4)
 
 
 def random_scores(*shape: int) -> Floats:
@@ -26,7 +27,7 @@ def random_scores(*shape: int) -> Floats:
 def test_trees(projective: bool, single_root: bool, labels: int) -> None:
     scores = random_scores(4, 5, 5, *[labels] * bool(labels))
     trees, twin = Trees(projective, single_root), Enumerated(projective, single_root)
-    np.testing.assert_array_equal(trees.best(scores, LENGTHS), twin.best(scores, LENGTHS))
+    np.testing.assert_array_equal(trees.best(scores, LENGTHS, WHICH), twin.best(scores, LENGTHS, WHICH))
     log_z, mu = trees.marginals(scores, LENGTHS)
     expected_log_z, expected_mu = twin.marginals(scores, LENGTHS)
     np.testing.assert_allclose(log_z, expected_log_z, rtol=1e-12)
@@ -36,7 +37,7 @@ def test_trees(projective: bool, single_root: bool, labels: int) -> None:
 def test_labels_are_chosen_word_by_word() -> None:
     """The best labels and their probabilities, by going through every choice for the whole sentence."""
     scores = 3.0 * random_scores(4, 5, 3)
-    best, (log_z, mu) = Labels().best(scores, LENGTHS), Labels().marginals(scores, LENGTHS)
+    best, (log_z, mu) = Labels().best(scores, LENGTHS, WHICH), Labels().marginals(scores, LENGTHS)
     for b, n in enumerate(LENGTHS.tolist()):
         every = list(product(range(3), repeat=n))
         totals = np.array([sum(scores[b, m, label] for m, label in enumerate(c, start=1)) for c in every])

@@ -76,7 +76,7 @@ def test_it_stops_making_mistakes_on_what_can_be_separated() -> None:
     weights = Perceptron(Trees(*FLAGS), 20).fit(examples, report)
     assert mistakes[-1] == 0.0
     every = np.arange(len(examples.lengths))
-    found = Trees(*FLAGS).best(examples.score(weights, every), examples.lengths)
+    found = Trees(*FLAGS).best(examples.score(weights, every), examples.lengths, every)
     np.testing.assert_array_equal(found, examples.gold(every))
 
 

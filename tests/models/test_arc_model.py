@@ -192,20 +192,27 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "empty arcs": lambda data, _: put(data, "arcs", []),
     "arcs a number": lambda data, _: put(data, "arcs", 7),
     "blocks numbers": lambda data, _: put(data, "arcs", [1, 2]),
-    "no fields": lambda data, _: data.pop("fields"),
-    "a field missing": lambda data, _: data["fields"].pop("form"),
-    "a field too many": lambda data, _: put(data, "fields", "extra", []),
-    "fields a list": lambda data, _: put(data, "fields", list(data["fields"])),
-    "values numbers": lambda data, _: put(data, "fields", "form", [1, 2]),
-    "values a number": lambda data, _: put(data, "fields", "form", 1),
-    "feats null": lambda data, _: put(data, "feats", None),
-    "labels null": lambda data, _: put(data, "labels", None),
-    "labels empty": lambda data, _: put(data, "labels", []),
+    "no fields": lambda data, _: data["coder"].pop("fields"),
+    "no coder": lambda data, _: data.pop("coder"),
+    "a field missing": lambda data, _: data["coder"]["fields"].pop("form"),
+    "a field too many": lambda data, _: put(data, "coder", "fields", "extra", []),
+    "fields a list": lambda data, _: put(data, "coder", "fields", list(data["coder"]["fields"])),
+    "values numbers": lambda data, _: put(data, "coder", "fields", "form", [1, 2]),
+    "values a number": lambda data, _: put(data, "coder", "fields", "form", 1),
+    "feats null": lambda data, _: put(data, "coder", "feats", None),
+    "labels null": lambda data, _: put(data, "labeller", "labels", None),
+    "labels empty": lambda data, _: put(data, "labeller", "labels", []),
     "about a number": lambda data, _: put(data, "about", 3),
     "about missing": lambda data, _: data.pop("about"),
     "projective missing": lambda data, _: data.pop("projective"),
     "single_root missing": lambda data, _: data.pop("single_root"),
     "joint missing": lambda data, _: data.pop("joint"),
+    "model missing": lambda data, _: data.pop("model"),
+    "model another": lambda data, _: put(data, "model", "automata"),
+    "labeller missing": lambda data, _: data.pop("labeller"),
+    "labeller null": lambda data, _: put(data, "labeller", None),
+    "labeller a list": lambda data, _: put(data, "labeller", [1]),
+    "no templates around": lambda data, _: data["labeller"].pop("tree"),
 }
 
 
@@ -222,7 +229,7 @@ def test_hostile_models(tmp_path: Path, name: str) -> None:
 
 def test_joint_features_need_labels(tmp_path: Path) -> None:
     def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
-        data["labels"] = []
+        data["joint"]["labels"] = []
         arrays["weights"] = arrays["weights"][: trained("joint").scorer.arcs.size]
 
     save_archive(tampered(change, "joint"), tmp_path / "a")

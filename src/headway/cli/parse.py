@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from headway.cli import options
-from headway.cli.decoding import with_projective
 from headway.cli.failures import Skipped
 from headway.cli.progress import counted
 from headway.errors import TreebankError
@@ -80,7 +79,7 @@ def parse(
 
     parser = Parser.load(model)
     if projective is not None:
-        parser = with_projective(parser, projective)
+        parser = Parser(parser.model.with_projective(projective))
     skipped, proofs = Skipped(), Proofs()
     sentences = read_treebank(input, format=read_as, skip_bad=skipped if skip_bad else None)
     parsed: Iterable[Parsed] = proofs.watch(parser.parse(sentences, mbr=mbr, exact=exact, threads=threads))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.cli import options
-from headway.cli.decoding import with_projective
 from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
@@ -100,7 +99,7 @@ def tune(
         if output is not None:
             chosen = dataclasses.asdict(tuning.settings)
             parser = Parser.train(sentences, development, threads=threads, show=show, **chosen)
-            with_projective(parser, tuning.projective).save(output)
+            Parser(parser.model.with_projective(tuning.projective)).save(output)
 
     signed = signature(seed, {**settings, "c": c or None, "held_out": held_out}, (train_file, dev_file))
     if json:

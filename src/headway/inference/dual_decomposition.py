@@ -252,7 +252,7 @@ def _descend(
         for m in range(1, n + 1):
             bound += scores[tree[m], m]
         score = score_of_tree(automata, tree, in_tree, value, back)
-        if score > best:
+        if score > best or best_heads[1] < 0:  # a first tree, even one with forbidden parts
             best = score
             best_heads[:] = tree
         if steps < len(primal):

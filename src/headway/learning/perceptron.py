@@ -52,7 +52,7 @@ class Perceptron:
         return average
 
     def _step(self, examples: Examples, weights: Floats, total: Floats, i: int, seen: int) -> float:
-        """One sentence; returns how many arcs were wrong."""
+        """One sentence; returns how many of the right arcs, labels or parts were missed."""
         which = np.array([i])
         scores, gold = examples.score(weights, which), examples.gold(which)
         if self.margin:

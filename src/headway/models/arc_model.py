@@ -7,7 +7,7 @@ after it (`labeller`). Sentences are scored in batches of like length, so that t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,10 @@ class ArcModel:
     projective: bool
     single_root: bool
     about: Mapping[str, Any]
+
+    def with_projective(self, projective: bool) -> ArcModel:
+        """The same weights, for projective trees or for all."""
+        return replace(self, projective=projective)
 
     def predict(self, sentences: Sequence[Sentence], *, mbr: bool = False, threads: int = 1) -> list[Prediction]:
         """The trees of some sentences, in their order; `mbr` maximises the expected number of right heads."""

@@ -8,7 +8,7 @@ scores of a prediction are the pruner's: probabilities of arcs and trees are tho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,10 @@ class AutomataModel:
     projective: bool
     single_root: bool
     about: Mapping[str, Any]
+
+    def with_projective(self, projective: bool) -> AutomataModel:
+        """The same weights, for projective trees or for all; the pruner must leave a tree of the class, too."""
+        return replace(self, projective=projective, pruner=replace(self.pruner, projective=projective))
 
     def predict(
         self,

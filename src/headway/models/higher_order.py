@@ -332,4 +332,7 @@ def _gold_listing(coded: Coded, heads: Ints, kinds: Sequence[str]) -> dict[str, 
 
 def _kind(template: Template) -> str:
     """The kind of part a template is about: the first whose nodes it needs."""
-    return next(name for name, nodes in KINDS.items() if roles(template) <= set(nodes))
+    for name, nodes in KINDS.items():
+        if roles(template) <= set(nodes) and not any(atom.field == "feat" for atom in template.atoms):
+            return name
+    raise TemplateError(f"{template}: not a template of parts; those are over g, h, s and m, without b or feat")

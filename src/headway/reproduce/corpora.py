@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def tune_then_train(corpus: Corpus, settings: dict[str, Any], threads: int) -> t
     learner = Settings(**settings).learner
     tuning = tune(corpus.train, grid=GRIDS[learner], held_out=HELD_OUT, threads=threads, **settings)
     parser = Parser.train(corpus.train, threads=threads, **asdict(tuning.settings))
-    return tuning, Parser(replace(parser.model, projective=tuning.projective))
+    return tuning, Parser(parser.model.with_projective(tuning.projective))
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ from headway.reproduce.corpora import Say, is_done, write_json
 from headway.treebank import Sentence
 
 LONGEST = 40
-PROGRAM_SECONDS = 60.0
+PROGRAM_SECONDS = 10.0
 
 ScoredParts = SiblingParts | GrandSiblingParts
 
