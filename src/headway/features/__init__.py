@@ -1,2 +1,3 @@
 """Words and tags in, indices into a weight vector out: `templates` are the table, `coding` numbers the words, `firing`
-says what fires where, `arc_features` scores every arc of a sentence."""
+says what fires where, `arc_features` scores the arcs of a sentence and `part_features` larger parts of its trees;
+`blocks` is each template's share of the weights."""
