@@ -13,13 +13,10 @@ The score of a tree is a sum over heads h of f_h(modifiers of h), read outwards 
 A side without children scores 0 in the first two. The parts of an automaton are folded into one table a head, a row
 for each candidate g:
 
-    table[g, (s, m)] = beta arc(h, m) + sibling(h, s, m) + grandparent(g, h, m) + grand_sibling(g, h, s, m)
-    up[g, h] = beta arc(g, h)
+    table[g, (s, m)] = (1 - alpha) arc(h, m) + sibling(h, s, m) + grandparent(g, h, m) + grand_sibling(g, h, s, m)
 
-beta is 1 - alpha, where alpha is what dual decomposition keeps on the side of the tree; with grandparents it is half of
-that, since then an arc is chosen twice, by its head and by its modifier, and both should know what it is worth (the
-paper leaves all of it to the head). The automaton subtracts its multipliers, u(h, m) for taking m and v(g, h) for
-standing below g:
+(alpha is what dual decomposition keeps on the side of the tree), from which the automaton subtracts its multipliers,
+u(h, m) for taking m and v(g, h) for standing below g:
 
     V[j] = max over i before j:  V[i] + table[g, (i, j)] - u[j]
 
@@ -55,7 +52,6 @@ class Automata(NamedTuple):
 
     candidates: Candidates
     share: Floats  # (A,) alpha times the arcs' scores: the tree's side
-    up: Floats  # (A,) what its modifier's automaton has of an arc's score
     tables: Ints  # (n+2,) where a head's table begins
     table: Floats
     final: Floats  # (2n+2, S), by side
@@ -155,8 +151,7 @@ class StateParts:
         table = (self.transitions + (1.0 - alpha) * self.arcs[:, None, None]).ravel()
         none = np.zeros(self.candidates.n + 2, np.int64)
         states = self.final.shape[1]
-        nothing = np.zeros(len(self.arcs))
-        return Automata(self.candidates, alpha * self.arcs, nothing, none, table, self.final, states, False)
+        return Automata(self.candidates, alpha * self.arcs, none, table, self.final, states, False)
 
 
 Parts = SiblingParts | GrandSiblingParts | StateParts
@@ -229,7 +224,7 @@ def best_of_head(
         if allowed[arc]:
             left, left_end = _best_side(table, row, first, middle, first, u, allowed, required, value, back)
             right, right_end = _best_side(table, row + split, middle, last, first, u, allowed, required, value, back)
-            total = left + right + automata.up[arc] - v[arc]
+            total = left + right - v[arc]
             if total > best:
                 best = total
                 above[h] = arc
@@ -341,7 +336,7 @@ def score_of_tree(automata: Automata, tree: Ints, in_tree: Bools, value: Floats,
     for a in range(len(heads)):
         in_tree[a] = tree[modifiers[a]] == heads[a]
         if in_tree[a]:
-            total += automata.share[a] + automata.up[a]
+            total += automata.share[a]
     if states > 0:
         nothing, ignored = np.zeros(len(heads)), np.zeros(len(heads), np.bool_)
         for side in range(len(sides) - 1):
@@ -381,15 +376,11 @@ def _rank(these: Candidates, g: int, h: int) -> int:
 def count_parts(these: Candidates, taken: Bools, above: Ints, grand: bool, tri: bool) -> Floats:
     """1 for every part there is when these arcs are taken and head h stands below the arc above[h]; 0 elsewhere.
 
-    With grandparents an arc counts one half for its head, which takes it, and one half for its modifier, which stands
-    below it. The parts in a row: arcs, sibling pairs, then (where asked for) grandparent and grand-sibling parts.
+    The parts in a row: arcs, sibling pairs, then (where asked for) grandparent parts, and grand-sibling parts.
     """
     arcs, all_pairs = len(these.heads), these.pairs[-1]
     grands = these.grands[-1] if grand else 0
     found = np.zeros(arcs + all_pairs + grands + (these.grand_pairs[-1] if tri else 0))
-    for h in range(1, len(above) if grand else 0):
-        if above[h] >= 0:
-            found[above[h]] += 0.5
     for side in range(len(these.sides) - 1):
         h, first, last = side // 2, these.sides[side], these.sides[side + 1]
         rank = _rank(these, these.heads[above[h]], h) if grand and above[h] >= 0 else 0
@@ -400,7 +391,7 @@ def count_parts(these: Candidates, taken: Bools, above: Ints, grand: bool, tri: 
         pair, before = these.pairs[side], first - 1
         for j in range(first, last):
             if taken[j]:
-                found[j] += 0.5 if grand else 1.0
+                found[j] = 1.0
                 found[arcs + pair + before - first + 1] = 1.0
                 if with_grand:
                     found[grand_row + j - these.sides[2 * h]] = 1.0
@@ -443,7 +434,6 @@ def _fold(
         rows = these.enters[h + 1] - these.enters[h] if grand and h > 0 else 1
         tables[h + 1] = tables[h] + rows * (these.pairs[2 * h + 2] - these.pairs[2 * h])
     table = np.empty(tables[-1])
-    beta = 0.5 * (1.0 - alpha) if grand else 1.0 - alpha
     tri = len(grand_siblings) > 0
     for h in range(nodes):
         rows = these.enters[h + 1] - these.enters[h] if grand and h > 0 else 1
@@ -454,7 +444,7 @@ def _fold(
             for side in (2 * h, 2 * h + 1):
                 first, last = these.sides[side], these.sides[side + 1]
                 for j in range(first, last):
-                    own = beta * arcs[j]
+                    own = (1.0 - alpha) * arcs[j]
                     if grand and h > 0:
                         own += grandparents[these.grands[h] + r * degree + j - first_arc]
                     for _ in range(first - 1, j):
@@ -468,8 +458,7 @@ def _fold(
                 table[cell + p] += siblings[first_pair + p]
                 if tri and h > 0:
                     table[cell + p] += grand_siblings[these.grand_pairs[h] + r * width + p]
-    up = beta * arcs if grand else np.zeros(len(arcs))
-    return Automata(these, alpha * arcs, up, tables, table, np.zeros((0, 0)), 0, grand)
+    return Automata(these, alpha * arcs, tables, table, np.zeros((0, 0)), 0, grand)
 
 
 def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
