@@ -58,7 +58,7 @@ def test_comments_blank_lines_and_repetitions() -> None:
         ("h+12.form", "h+12.form is not an atom"),
         ("b+1.form", "b+1.form is not an atom"),
         ("h.form,m.form", "h.form,m.form is not an atom"),
-        ("h.word", "unknown field word; the fields are form, lower"),
+        ("h.stem", "unknown field stem; the fields are form, lower"),
         ("h.xpos m.form | dir | dist", "| after the bar"),
         (f"m-{LARGEST_OFFSET + 1}.xpos", f"looks {LARGEST_OFFSET + 1} words away; {LARGEST_OFFSET} is the most"),
         (f"h+{LARGEST_OFFSET + 1}.xpos", f"looks {LARGEST_OFFSET + 1} words away; {LARGEST_OFFSET} is the most"),

@@ -158,7 +158,7 @@ def test_an_interrupted_training_goes_on(model: str, tmp_path: Path, monkeypatch
         ({"threshold": 0.0}, TrainingError, "the pruning threshold is 0.0"),
         ({"max_heads": 0}, TrainingError, "max_heads is 0"),
         ({"parts": "grandsibling"}, TemplateError, "grandsibling: not a table of templates for the sibling model"),
-        ({"parts": "standard"}, TemplateError, "a table of parts needs templates over h, s, m"),
+        ({"parts": "standard"}, TemplateError, "not a template of parts"),
         ({"parts": "no-such-table"}, TemplateError, "no-such-table"),
     ],
 )

@@ -62,7 +62,7 @@ class Format(StrEnum):
     CONLLX = "conllx"
 
 
-PRUNE_THRESHOLD, MAX_HEADS = 1e-3, 10
+PRUNE_THRESHOLD, MAX_HEADS = 1e-3, 20
 
 TrainArgument = Annotated[
     str, typer.Argument(metavar="TRAIN", help="The training treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
