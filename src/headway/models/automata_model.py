@@ -38,6 +38,9 @@ from headway.treebank import Sentence
 # Cells of one batch's padded score matrices: as many sentences as keep the parts of a batch within some megabytes.
 BATCH_CELLS = 60_000
 
+# Steps of branch and bound on one sentence: ten times what any sentence of the test sets needs, seconds for a long one.
+_BUDGET = 20_000
+
 
 @dataclass(frozen=True)
 class AutomataModel:
@@ -88,6 +91,7 @@ class AutomataModel:
             single_root=self.single_root,
             exact=exact,
             iterations=iterations,
+            budget=_BUDGET,
         )
         heads = np.full((len(which), int(lengths.max(initial=0)) + 1), -1, np.int64)
         for row, one in zip(heads, decoded, strict=True):
