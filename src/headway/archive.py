@@ -15,13 +15,14 @@ import json
 import math
 import os
 import re
+import secrets
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -50,27 +51,28 @@ class Archive:
 def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bool = True) -> None:
     """Write an archive; the path holds either the old file or the complete new one."""
     target = Path(path)
+    # Named before it exists: an interruption at any moment finds what to remove.
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     level = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     try:
-        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            try:
-                with zipfile.ZipFile(file, "w", level, compresslevel=4) as members:
-                    head = {"headway": VERSION, "kind": archive.kind, **archive.data}
-                    members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
-                    for name, array in archive.arrays.items():
-                        with members.open(f"{name}.npy", "w", force_zip64=True) as member:
-                            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())
-                Path(file.name).chmod(0o666 & ~_umask())
-                Path(file.name).replace(target)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        with draft.open("xb") as file:
+            with zipfile.ZipFile(file, "w", level, compresslevel=4) as members:
+                head = {"headway": VERSION, "kind": archive.kind, **archive.data}
+                members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
+                for name, array in archive.arrays.items():
+                    with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
     except OSError as error:
+        _remove(draft)
         raise ArchiveError(
             f"{target}: cannot be written ({error.strerror or error}); what was there is untouched"
         ) from None
+    except BaseException:
+        _remove(draft)
+        raise
 
 
 def load_archive(path: str | os.PathLike[str], kind: str) -> Archive:
@@ -145,7 +147,6 @@ def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.
         return np.frombuffer(member.read(), dtype).reshape(shape).copy()
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _remove(draft: Path) -> None:
+    with suppress(OSError):  # it may never have come into being
+        draft.unlink()
