@@ -38,7 +38,7 @@ def main(path: str) -> None:
             print(history[-1], flush=True)
             return True
 
-        settings.learn().fit(material.examples, report)
+        settings.learn(material.structures).fit(material.examples, report)
         found[name] = {"c": settings.c, "data": checksum(sentences), "history": history}
         (Path(__file__).parent / "convergence.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
