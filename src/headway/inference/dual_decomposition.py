@@ -13,8 +13,7 @@ best tree seen scores what the least L is, up to rounding.
   after `_PAPER_STEPS`, when the best tree seen is usually the best there is, and take Held, Wolfe and Crowder's (1974)
   from the least L on: c = rate (L - best) / |y - z|^2, the rate halved whenever L has not fallen for a while. Most
   sentences that are still open agree within a few dozen of these. When the rate has become too small the search ends.
-* A share alpha of the arcs' scores stays with the tree (A.2). The paper has 0.001 and tried no other; with 0.3 half of
-  our sentences need a third fewer steps.
+* A share alpha of the arcs' scores stays with the tree (A.2). The paper has 0.001 and tried no other; ours is 0.3.
 * Lazy decoding (section 7.4): an automaton is decoded again only where a multiplier of its own changed.
 * The best tree seen is what is returned when the limit comes first, with the least L as bound: nothing is claimed
   beyond that gap.
@@ -63,7 +62,7 @@ _LIMIT, _AGREED, _CLOSED, _IMPOSSIBLE = 0, 1, 2, 3
 class Status(StrEnum):
     """What is known of the answer."""
 
-    CERTIFIED = "CERTIFIED"  # optimal: tree and automata agreed
+    CERTIFIED = "CERTIFIED"  # optimal: tree and automata agreed, or the bound met the best tree
     EXACT = "EXACT"  # optimal: proved by branch and bound
     ITERATION_LIMIT = "ITERATION_LIMIT"  # the best tree seen; the optimum is between its score and the bound
 
@@ -208,10 +207,8 @@ def _descend(
     arc_heads, arc_modifiers, share, grand = these.heads, these.modifiers, automata.share, automata.grand
     arcs = len(arc_heads)
     scores = np.full((n + 1, n + 1), -np.inf)
-    for a in range(arcs):
-        disputes[a] = 0.0
-        if allowed[a]:
-            scores[arc_heads[a], arc_modifiers[a]] = share[a] + u[a] + v[a]
+    _score_arcs(automata, u, v, allowed, scores)
+    disputes[:] = 0.0
     value, back = work_for(these.sides, automata.states)
     taken, in_tree = np.zeros(arcs, np.bool_), np.zeros(arcs, np.bool_)
     above = np.full(n + 1, -1, np.int64)
@@ -231,9 +228,7 @@ def _descend(
             u[:] = least_u
             v[:] = least_v
             stale[:] = True
-            for a in range(arcs):
-                if allowed[a]:
-                    scores[arc_heads[a], arc_modifiers[a]] = share[a] + u[a] + v[a]
+            _score_arcs(automata, u, v, allowed, scores)
         greedy = _best_heads(these.enters, these.entering, arc_heads, scores, tree)
         if not (greedy and tree_in_class(tree, projective, single_root, mark)):
             if projective:
@@ -314,6 +309,15 @@ def _descend(
 
 
 @part
+def _score_arcs(automata: Automata, u: Floats, v: Floats, allowed: Bools, scores: Floats) -> None:
+    """What the tree's side has of every arc that is not forbidden."""
+    these = automata.candidates
+    for a in range(len(u)):
+        if allowed[a]:
+            scores[these.heads[a], these.modifiers[a]] = automata.share[a] + u[a] + v[a]
+
+
+@part
 def _best_heads(enters: Ints, entering: Ints, arc_heads: Ints, scores: Floats, tree: Ints) -> bool:
     """Every word's best head on its own, which is often a tree already; False if a word has none."""
     for m in range(1, len(tree)):
@@ -354,7 +358,7 @@ def _branch(
     multipliers[0, 0], multipliers[0, 1] = u, v
     decided[0, 0], decided[0, 1] = True, False
     bounds[0], begun[0] = bound, 0
-    split[0] = _most_disputed(automata, disputes, decided[0, 0], decided[0, 1])
+    split[0] = _most_disputed(disputes, decided[0, 0], decided[0, 1])
     depth, spent = 0, 0
     allowed, required = np.empty(arcs, np.bool_), np.empty(arcs, np.bool_)
     while depth >= 0:
@@ -393,12 +397,12 @@ def _branch(
         multipliers[depth, 0], multipliers[depth, 1] = u, v
         decided[depth, 0], decided[depth, 1] = allowed, required
         bounds[depth], begun[depth] = min(below, bounds[depth - 1]), 0
-        split[depth] = _most_disputed(automata, disputes, allowed, required)
+        split[depth] = _most_disputed(disputes, allowed, required)
     return _AGREED if best > -np.inf else _IMPOSSIBLE, spent, best, best
 
 
 @part
-def _most_disputed(automata: Automata, disputes: Floats, allowed: Bools, required: Bools) -> int:
+def _most_disputed(disputes: Floats, allowed: Bools, required: Bools) -> int:
     """The undecided arc on which y and z disagreed most often."""
     worst, most = -1, -1.0
     for a in range(len(disputes)):

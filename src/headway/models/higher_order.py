@@ -50,6 +50,9 @@ from headway.inference.head_automata import (
 )
 from headway.inference.jit import kernel
 
+# Steps of branch and bound on a training sentence: the first weights make hard ones, and a good tree is enough.
+_BUDGET = 1000
+
 Order = Literal["sibling", "grandsibling"]
 Decoding = Literal["automata", "dual"]
 
@@ -238,7 +241,6 @@ class AutomataTrees:
     decoding: Decoding
     projective: bool
     single_root: bool
-    budget: int = 1000
 
     def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
         """1 on the parts of the best choice, 0 elsewhere."""
@@ -248,12 +250,8 @@ class AutomataTrees:
         if self.decoding == "automata":
             _, taken, above = decode_heads(parts.automata())
         else:
-            found = decode(
-                parts,
-                projective=self.projective,
-                single_root=self.single_root,
-                budget=self.budget,
-            )
+            trees = {"projective": self.projective, "single_root": self.single_root}
+            found = decode(parts, budget=_BUDGET, **trees)
             taken, above = arcs_of_tree(these, found.heads)
         return examples.count(these, taken, above)
 
