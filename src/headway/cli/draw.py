@@ -1,0 +1,407 @@
+"""`headway draw`: trees as pictures: SVG, PNG, PDF, or text for the terminal.
+
+Trees come from a treebank, or from a parser (`--model`), which also knows how probable each head is. Probabilities that
+`headway parse --marginals` wrote are used where every word has one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from headway.cli.failures import note, require_one_standard_input
+from headway.errors import TreebankError
+
+if TYPE_CHECKING:
+    from headway.drawing import Drawing
+    from headway.inference.batch import Floats
+    from headway.pipeline import Parsed, Parser
+    from headway.treebank import Sentence
+
+EXAMPLES = (
+    "headway draw parsed.conllu",
+    "headway draw parsed.conllu --sentence 3 -o tree.pdf",
+    "headway draw parsed.conllu --sentence all -o 'trees/{n}.png'",
+    "headway draw parsed.conllu --gold gold.conllu -o errors.svg",
+    "headway draw new.conllu --model model.headway --heatmap -o heads.svg",
+    "headway draw parsed.conllu --format text",
+)
+
+_PROBABILITY = "HeadProbability="
+_THRESHOLD = 0.5
+_COLUMNS = 100  # of text that goes into a file or a pipe
+
+
+class Picture(StrEnum):
+    """What comes out."""
+
+    SVG = "svg"
+    PNG = "png"
+    PDF = "pdf"
+    TEXT = "text"
+
+
+_ENDINGS = {".svg": Picture.SVG, ".png": Picture.PNG, ".pdf": Picture.PDF, ".txt": Picture.TEXT}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A sentence to draw; what its parser knows of it."""
+
+    number: int
+    sentence: Sentence
+    probabilities: Floats | None
+    marginals: Floats | None
+
+
+def draw(
+    input: Annotated[
+        str, typer.Argument(metavar="INPUT", help="A treebank, or a text (.txt) to parse first; - is standard input.")
+    ],
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="Where to; {n} becomes the sentence's number; - is standard output.",
+            show_default="INPUT's name, in this folder",
+        ),
+    ] = None,
+    format: Annotated[Picture | None, typer.Option(help="What to draw.", show_default="by OUT's name, or svg")] = None,
+    sentence: Annotated[
+        str | None, typer.Option(metavar="N|all", help="Which sentence, the first is 1.", show_default="1")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The right trees: show what INPUT's have wrong.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Parse INPUT first, with this model.")] = None,
+    probabilities: Annotated[
+        bool | None,
+        typer.Option(
+            "--probabilities/--no-probabilities",
+            help="Shade arcs by their probability.",
+            show_default="where INPUT has them",
+        ),
+    ] = None,
+    heatmap: Annotated[
+        bool, typer.Option("--heatmap", help="Draw the probability of every head of every word; needs --model.")
+    ] = False,
+) -> None:
+    """Draw trees.
+
+    One sentence is one picture. Several (--sentence all) are numbered files.
+    """
+    wanted = _wanted(sentence)
+    picture = _picture(output, format)
+    _require_sense(input, output, picture, wanted, gold, model, heatmap, probabilities)
+    if picture in (Picture.PNG, Picture.PDF):
+        from headway.drawing.matplotlib_export import require_matplotlib
+
+        require_matplotlib()
+    found = _sentences(input, model, wanted)
+    if picture is Picture.TEXT:
+        _write_texts(found, probabilities, output)
+        return
+    for each, right in _with_gold(found, gold, wanted, input):
+        target = _target(input, output, picture, sentence, each.number)
+        _save(_drawing(each, right, heatmap, probabilities), picture, target)
+
+
+def _wanted(sentence: str | None) -> int | None:
+    """The number of the sentence; None for all of them.
+
+    >>> _wanted(None), _wanted("7"), _wanted("all")
+    (1, 7, None)
+    """
+    if sentence == "all":
+        return None
+    text = sentence or "1"
+    if re.fullmatch("[1-9][0-9]{0,8}", text) is None:
+        raise typer.BadParameter(f"--sentence is {sentence!r}; expected a number from 1 on, or all")
+    return int(text)
+
+
+def _picture(output: str | None, format: Picture | None) -> Picture:
+    ending = Path(output).suffix.lower() if output not in (None, "-") else ""
+    if format is not None:
+        return format
+    if ending and ending not in _ENDINGS:
+        known = ", ".join(_ENDINGS)
+        raise typer.BadParameter(f"{output} does not say what to draw; end it in one of {known}, or give --format")
+    return _ENDINGS.get(ending, Picture.SVG)
+
+
+def _require_sense(
+    input: str,
+    output: str | None,
+    picture: Picture,
+    wanted: int | None,
+    gold: str | None,
+    model: str | None,
+    heatmap: bool,
+    probabilities: bool | None,
+) -> None:
+    """Wrong usage is said before anything is read."""
+    require_one_standard_input(input, gold)
+    if model is None and _is_text(input):
+        raise typer.BadParameter("a text has no trees yet; give --model MODEL to parse it first")
+    if heatmap and model is None:
+        raise typer.BadParameter("a heat map needs a parser; give --model MODEL")
+    if gold is not None and (heatmap or probabilities):
+        raise typer.BadParameter("--gold compares trees, without probabilities; leave out --heatmap or --probabilities")
+    if picture is Picture.TEXT:
+        if heatmap or gold is not None:
+            raise typer.BadParameter("text shows trees only; give another --format for --gold and --heatmap")
+        return
+    if (output or input) == "-":
+        if wanted is None:
+            raise typer.BadParameter("several pictures do not fit into standard output; give -o OUT")
+        if picture is not Picture.SVG and sys.stdout.isatty():
+            raise typer.BadParameter(f"a terminal cannot show {picture.upper()}; give -o OUT, or --format text")
+
+
+def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_Found]:
+    """The sentences to draw, with the trees of the file or of the parser."""
+    from headway.treebank import read_treebank
+
+    if model is None:
+        for number, sentence in _chosen(read_treebank(input), wanted, input):
+            yield _Found(number, sentence, _recorded(sentence), None)
+        return
+    from headway.pipeline import Parser
+
+    parser = Parser.load(model)
+    if _is_text(input):
+        found: Iterable[Parsed] = (parsed for _, parsed in _chosen(_parsed_text(parser, input), wanted, input))
+    else:
+        found = parser.parse(sentence for _, sentence in _chosen(read_treebank(input), wanted, input))
+    for number, parsed in enumerate(found, start=wanted or 1):
+        yield _Found(number, parsed.sentence, parsed.confidence.arcs, parsed.marginals)
+
+
+def _is_text(input: str) -> bool:
+    """Is it raw text, and not a treebank? The name says so.
+
+    >>> _is_text("news.txt"), _is_text("news.txt.gz"), _is_text("news.conllu"), _is_text("-")
+    (True, True, False, False)
+    """
+    return _plain_name(input).suffix.lower() == ".txt"
+
+
+def _plain_name(input: str) -> Path:
+    """The name of a file without its folder and without what says that it is compressed."""
+    return Path(Path(input).name.removesuffix(".gz").removesuffix(".xz"))
+
+
+def _parsed_text(parser: Parser, input: str) -> Iterator[Parsed]:
+    from headway.treebank.streams import open_source
+
+    parse_text = getattr(parser, "parse_text", None)
+    if parse_text is None:
+        raise TreebankError("this parser has nothing to split a text into words with; give a treebank", input)
+    with open_source(input) as stream:
+        try:
+            text = stream.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise TreebankError("the text is not valid UTF-8; save it as UTF-8", input) from None
+    yield from parse_text(text)
+
+
+_Item = TypeVar("_Item")
+
+
+def _chosen(items: Iterable[_Item], wanted: int | None, name: str) -> Iterator[tuple[int, _Item]]:
+    """The sentence of that number, or all of them; an error if there is none."""
+    shown, number = "standard input" if name == "-" else name, 0
+    for number, item in enumerate(islice(items, wanted), start=1):
+        if wanted in (None, number):
+            yield number, item
+    if number == 0:
+        raise TreebankError("there are no sentences; give a treebank", shown)
+    if wanted is not None and number < wanted:
+        count = "there is 1 sentence" if number == 1 else f"there are {number} sentences"
+        raise TreebankError(f"sentence {wanted} does not exist; {count}", shown)
+
+
+def _with_gold(
+    found: Iterator[_Found], gold: str | None, wanted: int | None, input: str
+) -> Iterator[tuple[_Found, Sentence | None]]:
+    """Each sentence with its gold tree, where there are gold trees."""
+    if gold is None:
+        yield from ((each, None) for each in found)
+        return
+    from headway.treebank import read_treebank
+
+    rights = _chosen(read_treebank(gold), wanted, gold)
+    for each in found:
+        right = next(rights, None)
+        if right is None:
+            raise TreebankError(f"sentence {each.number} of {input} is not there; give two files of one text", gold)
+        yield each, right[1]
+    if next(rights, None) is not None:
+        raise TreebankError(f"there are more sentences than in {input}; give two files of one text", gold)
+
+
+def _recorded(sentence: Sentence) -> Floats | None:
+    """What `headway parse --marginals` wrote into MISC, (n+1,); None unless every word has it."""
+    import numpy as np
+
+    if sentence.layout.format != "conllu":
+        return None
+    values = [1.0]
+    for misc in sentence.layout.misc:
+        given = [part for part in misc.split("|") if part.startswith(_PROBABILITY)]
+        if not given:
+            return None
+        values.append(_number(given[-1].removeprefix(_PROBABILITY), sentence))
+    return np.array(values)
+
+
+def _number(text: str, sentence: Sentence) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        cause = f"a HeadProbability is {text[:30]!a}; expected a number from 0 to 1"
+        raise TreebankError(cause, sentence.place.source, sentence.place.line or None)
+    return value
+
+
+def _shading(found: _Found, asked: bool | None) -> Floats | None:
+    """The probabilities to show: those asked for, and those that the file has."""
+    if asked and found.probabilities is None:
+        place = found.sentence.place
+        cause = "not every word has a HeadProbability; give --model, or write them with headway parse --marginals"
+        raise TreebankError(cause, place.source, place.line or None)
+    shown = found.marginals is None if asked is None else asked
+    return found.probabilities if shown else None
+
+
+def _drawing(found: _Found, right: Sentence | None, heatmap: bool, asked: bool | None) -> Drawing:
+    from headway.drawing import comparison_drawing, heatmap_drawing, tree_drawing
+
+    if right is not None:
+        return comparison_drawing(right, found.sentence)
+    if heatmap:
+        assert found.marginals is not None
+        return heatmap_drawing(found.sentence, found.marginals)
+    return tree_drawing(found.sentence, probabilities=_shading(found, asked), threshold=_THRESHOLD)
+
+
+def _target(input: str, output: str | None, picture: Picture, sentence: str | None, number: int) -> str:
+    """Where a picture goes.
+
+    >>> _target("data/dev.conllu.gz", None, Picture.SVG, None, 1), _target("dev.conllu", None, Picture.SVG, "all", 7)
+    ('dev.svg', 'dev-7.svg')
+    >>> _target("-", "a.pdf", Picture.PDF, "3", 3), _target("-", "{n}/a.pdf", Picture.PDF, "3", 3)
+    ('a.pdf', '3/a.pdf')
+    """
+    if (output or input) == "-":
+        return "-"
+    if output is None:
+        name = _plain_name(input)
+        stem = name.stem if name.suffix.lower() in (".conllu", ".conll", ".conllx", ".txt") else name
+        return f"{stem}{'' if sentence is None else f'-{number}'}.{picture}"
+    if "{n}" in output:
+        return output.replace("{n}", str(number))
+    if sentence != "all":
+        return output
+    path = Path(output)
+    return str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+
+
+def _save(drawing: Drawing, picture: Picture, target: str) -> None:
+    if picture is Picture.SVG:
+        from headway.drawing import to_svg
+        from headway.treebank.streams import open_target
+
+        with open_target(target) as write:
+            write(to_svg(drawing))
+    else:
+        _write(_painted(drawing, picture), target)
+    if target != "-":
+        note(f"wrote {target}")
+
+
+def _painted(drawing: Drawing, picture: Picture) -> bytes:
+    """The picture as bytes; that there is no font for a character is said once."""
+    from headway.drawing import save_drawing
+
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        save_drawing(drawing, buffer, format=picture.value)
+    missing = {str(each.message) for each in caught if "missing from font" in str(each.message)}
+    if missing:
+        characters = f"{len(missing)} character{'s' * (len(missing) != 1)}"
+        typer.echo(f"headway: {characters} in no font of this machine, drawn as boxes; SVG has no such need", err=True)
+    return buffer.getvalue()
+
+
+def _write(data: bytes, target: str) -> None:
+    if target == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        Path(target).write_bytes(data)
+
+
+def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None) -> None:
+    """Trees as text, a blank line between them: on the terminal, in one file, or each in its own where OUT has {n}."""
+    from headway.treebank.streams import open_target
+
+    if output is not None and "{n}" in output:
+        for each in found:
+            with open_target(output.replace("{n}", str(each.number))) as write:
+                write(_text(each, asked, False) + "\n")
+        return
+    to_standard_output = output in (None, "-")
+    with nullcontext(partial(typer.echo, nl=False)) if to_standard_output else open_target(str(output)) as write:
+        for position, each in enumerate(found):
+            write("\n" * (position > 0) + _text(each, asked, to_standard_output) + "\n")
+
+
+def _text(found: _Found, asked: bool | None, to_standard_output: bool) -> str:
+    from headway.drawing import tree_text
+
+    to_terminal = to_standard_output and sys.stdout.isatty()
+    shown = _shading(found, asked)
+    return tree_text(
+        found.sentence,
+        probabilities=shown,
+        below=None if shown is None else _THRESHOLD,
+        color=to_terminal and not os.environ.get("NO_COLOR"),
+        ascii=to_standard_output and not _has_lines(sys.stdout.encoding),
+        width=shutil.get_terminal_size().columns if to_terminal else _COLUMNS,
+    )
+
+
+def _has_lines(encoding: str) -> bool:
+    """Can this encoding hold the characters that arcs are drawn with?
+
+    >>> _has_lines("utf-8"), _has_lines("latin-1")
+    (True, False)
+    """
+    try:
+        "┌┬└┴├┼│─═►".encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""Drawings of trees, of two trees compared, and of the probabilities of heads; as SVG, PNG, PDF, or text.
+
+    to_svg(tree_drawing(sentence))                                  # the text of an SVG file
+    save_drawing(tree_drawing(sentence), "tree.pdf")                # with matplotlib, the extra `figures`
+    print(tree_text(sentence))                                      # for a terminal
+
+- `tree_drawing(sentence, probabilities=...)`, `comparison_drawing(gold, predicted)`, `heatmap_drawing(sentence,
+  marginals)` give a `Drawing`: texts, paths and rectangles, independent of any file format.
+- `agreement(gold, predicted)` are the counts in a comparison's caption.
+"""
+
+from headway.drawing.heatmap import heatmap_drawing
+from headway.drawing.matplotlib_export import save_drawing
+from headway.drawing.primitives import Drawing
+from headway.drawing.svg import to_svg
+from headway.drawing.terminal import tree_text
+from headway.drawing.trees import Agreement, agreement, comparison_drawing, tree_drawing
+
+__all__ = [
+    "Agreement",
+    "Drawing",
+    "agreement",
+    "comparison_drawing",
+    "heatmap_drawing",
+    "save_drawing",
+    "to_svg",
+    "tree_drawing",
+    "tree_text",
+]

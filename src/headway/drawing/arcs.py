@@ -1,0 +1,87 @@
+"""An arc as marks: a rounded arch with its label in a gap of the horizontal part, and an arrow head at the modifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.drawing.layout import LABEL_SPACE, PlacedArc
+from headway.drawing.primitives import Cubic, Line, Mark, Move, Path, Point, Polygon, Segment, Text
+
+LABEL_SIZE = 11.0
+FIRST_LEVEL = 30.0  # from the words to the horizontal part of the lowest arcs
+LEVEL = 20.0  # from one level to the next
+_CORNER = (18.0, 13.0)  # the height leaves the labels of the next lower level alone
+_ARROW = (7.0, 6.0)  # length and width
+_GAP = 3.0  # between a label and its own arc
+_LABEL_DROP = 0.35 * LABEL_SIZE  # from the middle of small letters to their baseline
+_CIRCLE = 0.5523  # control points of a quarter of a circle
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How an arc looks."""
+
+    colour: str
+    width: float
+    label_colour: str
+    dash: tuple[float, float] | None = None
+    bold: bool = False
+
+
+def height(level: int) -> float:
+    """How far from the words an arc of a level is, its label included; 0 for no arcs.
+
+    >>> height(0), height(2) - height(1) == LEVEL
+    (0.0, True)
+    """
+    return FIRST_LEVEL + (level - 1) * LEVEL + LABEL_SIZE * 0.75 if level else 0.0
+
+
+def arc_marks(placed: PlacedArc, label: str, style: Style, base: float, up: int) -> tuple[Mark, ...]:
+    """The marks of an arc that stands on y = `base`; `up` is -1 for arcs above the words and 1 for arcs below."""
+    level = base + up * (FIRST_LEVEL + (placed.level - 1) * LEVEL)
+    if placed.arc.head:
+        segments = _arch(placed, base, level, up)
+    else:
+        start = level - up * (LABEL_SIZE * 0.6 + _GAP if label else 0.0)
+        segments = (Move((placed.modifier_x, start)), Line((placed.modifier_x, base + up * _ARROW[0])))
+    marks: list[Mark] = [
+        Path(segments, style.colour, style.width, style.dash),
+        _arrow(placed.modifier_x, base, up, style.colour),
+    ]
+    if label:
+        colour, bold = style.label_colour, style.bold
+        marks.append(Text(placed.label_x, level + _LABEL_DROP, label, LABEL_SIZE, colour, bold=bold, halo=True))
+    return tuple(marks)
+
+
+def _arch(placed: PlacedArc, base: float, level: float, up: int) -> tuple[Segment, ...]:
+    """From the head to the modifier; both corners stay clear of the label."""
+    start, end = (placed.head_x, base), (placed.modifier_x, base + up * _ARROW[0])
+    way = 1 if end[0] > start[0] else -1
+    half = placed.arc.label_width / 2
+    near, far = placed.label_x - way * half, placed.label_x + way * half  # the label's ends, from the head on
+    first = min(_CORNER[0], max(LABEL_SPACE - _GAP, abs(near - start[0]) - _GAP))
+    second = min(_CORNER[0], max(LABEL_SPACE - _GAP, abs(end[0] - far) - _GAP))
+    tall = min(_CORNER[1], abs(level - end[1]))
+    rise, fall = (start[0], level - up * tall), (end[0], level - up * tall)
+    over, beyond = (start[0] + way * first, level), (end[0] - way * second, level)
+    label: tuple[Segment, ...] = (Line((near - way * _GAP, level)), Move((far + way * _GAP, level))) if half else ()
+    turned, falling = _corner(rise, over), _corner(beyond, fall, falling=True)
+    return Move(start), Line(rise), turned, *label, Line(beyond), falling, Line(end)
+
+
+def _corner(start: Point, end: Point, *, falling: bool = False) -> Cubic:
+    """A quarter of an ellipse: vertical and then horizontal, or the other way round."""
+    (x0, y0), (x1, y1) = start, end
+    dx, dy = (x1 - x0) * _CIRCLE, (y1 - y0) * _CIRCLE
+    if falling:
+        return Cubic((x0 + dx, y0), (x1, y1 - dy), end)
+    return Cubic((x0, y0 + dy), (x1 - dx, y1), end)
+
+
+def _arrow(x: float, base: float, up: int, colour: str) -> Polygon:
+    length, width = _ARROW
+    back = base + up * length
+    notch = base + up * length * 0.75
+    return Polygon(((x, base), (x - width / 2, back), (x, notch), (x + width / 2, back)), colour)

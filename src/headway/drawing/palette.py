@@ -1,0 +1,16 @@
+"""Colours, in one place; blue, vermilion and orange are those of Okabe and Ito, told apart by everyone."""
+
+WORD = "#111827"
+TAG = "#6b7280"
+CAPTION = "#4b5563"
+ARC = "#475569"
+LABEL = "#1e293b"
+RIGHT = "#9ca3af"
+WRONG = "#d1400a"
+MISSED = "#0072b2"
+PALE_ARC, FULL_ARC = "#b8c9dc", "#0b2c4d"
+UNSURE = "#d1400a"
+CELLS = ("#ffffff", "#9ecae1", "#2171b5", "#08306b")
+GRID = "#e5e7eb"
+NO_CELL = "#f3f4f6"
+OUTLINE = "#d1400a"

@@ -1,0 +1,132 @@
+"""What a drawing is made of: texts, paths, polygons and rectangles, in the order they are painted.
+
+Lengths are CSS pixels, x to the right and y down. A drawing says nothing about a file format: `svg` and
+`matplotlib_export` paint the same marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Point: TypeAlias = tuple[float, float]
+Anchor: TypeAlias = Literal["start", "middle", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words at (x, y), the end of the baseline that `anchor` names; `rotation` is in degrees, clockwise.
+
+    A `halo` is drawn around it in the colour of the background, so that it can be read on top of lines.
+    """
+
+    x: float
+    y: float
+    text: str
+    size: float
+    colour: str
+    anchor: Anchor = "middle"
+    bold: bool = False
+    halo: bool = False
+    rotation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Lift the pen."""
+
+    to: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A straight line."""
+
+    to: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Cubic:
+    """A cubic Bézier curve with two control points."""
+
+    first: Point
+    second: Point
+    to: Point
+
+
+Segment: TypeAlias = Move | Line | Cubic
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A line that is stroked and not filled; the first segment is a `Move`. `dash` is (drawn, left out)."""
+
+    segments: tuple[Segment, ...]
+    colour: str
+    width: float
+    dash: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Polygon:
+    """A filled shape."""
+
+    points: tuple[Point, ...]
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A rectangle with an upper left corner, filled, stroked, or both."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str | None
+    stroke: str | None = None
+    stroke_width: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Marks that belong together; `title` is what a browser shows when the pointer rests on them."""
+
+    title: str
+    marks: tuple[Text | Path | Polygon | Rectangle, ...]
+
+
+Mark: TypeAlias = Text | Path | Polygon | Rectangle
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Marks on a sheet whose upper left corner is (0, 0); `title` and `description` are for those who cannot see it."""
+
+    width: float
+    height: float
+    marks: tuple[Mark | Group, ...]
+    title: str
+    description: str
+
+    def flat(self) -> Iterator[Mark]:
+        """The marks without their groups."""
+        for mark in self.marks:
+            if isinstance(mark, Group):
+                yield from mark.marks
+            else:
+                yield mark
+
+
+def mixed(pale: str, full: str, share: float) -> str:
+    """The colour `share` of the way from one "#rrggbb" to the other.
+
+    >>> mixed("#ffffff", "#000000", 0.2)
+    '#cccccc'
+    """
+    share = min(1.0, max(0.0, share))
+    channels = (
+        round(int(pale[i : i + 2], 16) * (1 - share) + int(full[i : i + 2], 16) * share) for i in range(1, 7, 2)
+    )
+    return "#" + "".join(f"{channel:02x}" for channel in channels)

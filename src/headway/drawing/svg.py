@@ -1,0 +1,132 @@
+"""A drawing as SVG text: stand-alone, without scripts, style sheets and identifiers, so that several fit on one page.
+
+The same drawing gives the same bytes: two decimals everywhere, attributes in a fixed order, one element a line.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.sax.saxutils import escape, quoteattr
+
+from headway.drawing.primitives import Cubic, Drawing, Group, Line, Mark, Move, Path, Point, Polygon, Rectangle, Text
+
+FONTS = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', sans-serif"
+_HALO = 4.0
+_FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # what XML 1.0 cannot hold
+
+
+def to_svg(drawing: Drawing, *, background: str | None = "white") -> str:
+    """The drawing as the text of an SVG file; `background=None` leaves the page's own colour, for light pages only.
+
+    >>> print(to_svg(Drawing(20, 10, (Text(10, 8, "a < b", 7, "#000000"),), "An example", ""), background=None))
+    <svg xmlns="http://www.w3.org/2000/svg" width="20" height="10" viewBox="0 0 20 10" role="img"
+      aria-label="An example" font-family="Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', sans-serif">
+    <title>An example</title>
+    <text x="10" y="8" font-size="7" fill="#000000" text-anchor="middle">a &lt; b</text>
+    </svg>
+    """
+    width, height = _number(drawing.width), _number(drawing.height)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label={quoteattr(_clean(drawing.title))} font-family={quoteattr(FONTS)}>',
+        f"<title>{_escaped(drawing.title)}</title>",
+    ]
+    if drawing.description:
+        lines.append(f"<desc>{_escaped(drawing.description)}</desc>")
+    if background is not None:
+        lines.append(_element("rect", width=width, height=height, fill=background))
+    for mark in drawing.marks:
+        if isinstance(mark, Group):
+            lines += ["<g>", f"<title>{_escaped(mark.title)}</title>"]
+            lines += [_mark(each, background) for each in mark.marks]
+            lines.append("</g>")
+        else:
+            lines.append(_mark(mark, background))
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _mark(mark: Mark, background: str | None) -> str:
+    match mark:
+        case Text():
+            return _text(mark, background)
+        case Path():
+            dash = None if mark.dash is None else " ".join(map(_number, mark.dash))
+            return _element(
+                "path",
+                d=" ".join(map(_segment, mark.segments)),
+                fill="none",
+                stroke=mark.colour,
+                stroke_width=_number(mark.width),
+                stroke_dasharray=dash,
+            )
+        case Polygon():
+            return _element("polygon", points=" ".join(map(_point, mark.points)), fill=mark.colour)
+        case Rectangle():
+            return _element(
+                "rect",
+                x=_number(mark.x),
+                y=_number(mark.y),
+                width=_number(mark.width),
+                height=_number(mark.height),
+                fill=mark.fill or "none",
+                stroke=mark.stroke,
+                stroke_width=None if mark.stroke is None else _number(mark.stroke_width),
+            )
+
+
+def _text(mark: Text, background: str | None) -> str:
+    x, y = _number(mark.x), _number(mark.y)
+    halo = mark.halo and background is not None
+    return _element(
+        "text",
+        mark.text,
+        x=x,
+        y=y,
+        font_size=_number(mark.size),
+        font_weight="bold" if mark.bold else None,
+        fill=mark.colour,
+        text_anchor=None if mark.anchor == "start" else mark.anchor,
+        transform=f"rotate({_number(mark.rotation)} {x} {y})" if mark.rotation else None,
+        stroke=background if halo else None,
+        stroke_width=_number(_HALO) if halo else None,
+        stroke_linejoin="round" if halo else None,
+        paint_order="stroke" if halo else None,
+    )
+
+
+def _element(name: str, content: str | None = None, **attributes: str | None) -> str:
+    given = "".join(f" {key.replace('_', '-')}={quoteattr(value)}" for key, value in attributes.items() if value)
+    return f"<{name}{given}/>" if content is None else f"<{name}{given}>{_escaped(content)}</{name}>"
+
+
+def _segment(segment: Move | Line | Cubic) -> str:
+    match segment:
+        case Move(to):
+            return f"M{_point(to)}"
+        case Line(to):
+            return f"L{_point(to)}"
+        case Cubic(first, second, to):
+            return f"C{_point(first)} {_point(second)} {_point(to)}"
+
+
+def _point(point: Point) -> str:
+    return f"{_number(point[0])},{_number(point[1])}"
+
+
+def _number(value: float) -> str:
+    """Two decimals, without zeros at the end.
+
+    >>> _number(12.3), _number(-0.001), _number(7)
+    ('12.3', '0', '7')
+    """
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _escaped(text: str) -> str:
+    return escape(_clean(text))
+
+
+def _clean(text: str) -> str:
+    """The text with what no XML file can hold replaced."""
+    return _FORBIDDEN.sub("\ufffd", text)
