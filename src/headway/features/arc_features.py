@@ -97,7 +97,7 @@ class ArcFeatures:
         """The share of the keys of the training trees that share their weight with another."""
         return collisions_of(self.blocks)
 
-    def score(self, weights: Floats, coded: Coded, which: Ints, scores: Floats, threads: int = 1) -> None:
+    def score(self, weights: Weights, coded: Coded, which: Ints, scores: Floats, threads: int = 1) -> None:
         """Add w·f(h, m) to `scores` (B, N+1, N+1) for the sentences `which` of `coded`; O(T n^2) each."""
         flat = scores.reshape(len(which), -1)
         roots, lengths = coded.roots[which], coded.lengths[which]
@@ -108,7 +108,7 @@ class ArcFeatures:
 
         _in_threads(run, len(which), threads)
 
-    def add(self, weights: Floats, coded: Coded, which: Ints, amounts: Floats, threads: int = 1) -> None:
+    def add(self, weights: Weights, coded: Coded, which: Ints, amounts: Floats, threads: int = 1) -> None:
         """Add `amounts[b, h, m]` times f(h, m) to the weights; zeros cost nothing but the look."""
         flat = amounts.reshape(len(which), -1)
         roots, lengths = coded.roots[which], coded.lengths[which]
@@ -129,7 +129,7 @@ class ArcFeatures:
         wanted = np.where(counts, rows, -1).reshape(len(which), -1)
         _add_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, amounts, weights)
 
-    def score_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
+    def score_labels(self, weights: Weights, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
         """Add w·f(h, m, l) to `scores` (R, L), for every label.
 
         The arc [b, h, m] has row wanted[b, h, m]; a negative one passes it over.
@@ -137,7 +137,7 @@ class ArcFeatures:
         rows = wanted.reshape(len(which), -1)
         _score_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, weights, scores)
 
-    def add_labels(self, weights: Floats, coded: Coded, which: Ints, wanted: Ints, amounts: Floats) -> None:
+    def add_labels(self, weights: Weights, coded: Coded, which: Ints, wanted: Ints, amounts: Floats) -> None:
         """Add `amounts` (R, L) times the features of the wanted arcs with each label to the weights."""
         rows = wanted.reshape(len(which), -1)
         _add_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, amounts, weights)
@@ -195,7 +195,7 @@ def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -
 
 
 @kernel
-def _score(templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, weights: Floats, scores: Floats) -> None:
+def _score(templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, weights: Weights, scores: Floats) -> None:
     """scores[b, cell] += weights of the features of the arc; scores is (B, width^2)."""
     width = int(np.sqrt(scores.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
@@ -231,7 +231,7 @@ def _add(
     roots: Ints,
     lengths: Ints,
     amounts: Floats,
-    weights: Floats,
+    weights: Weights,
 ) -> None:
     """weights += amounts[b, cell] x features of the arc, for the templates first .. last-1."""
     width = int(np.sqrt(amounts.shape[1]) + 0.5)
@@ -390,7 +390,7 @@ def _scatter_once(
 
 @kernel
 def _score_labels(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Floats, scores: Floats
+    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
 ) -> None:
     """scores[wanted[b, cell], l] += weights of the features of the arc with label l."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
@@ -414,7 +414,7 @@ def _score_labels(
 
 @kernel
 def _add_labels(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Floats
+    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
 ) -> None:
     """weights += amounts[wanted[b, cell], l] x features of the arc with label l."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)

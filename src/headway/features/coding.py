@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.errors import TemplateError
+from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.templates import FIELDS, LARGEST_OFFSET
 from headway.inference.batch import Ints
 from headway.treebank import Sentence
@@ -57,9 +58,10 @@ class Coder:
 
     fields: Mapping[str, Mapping[str, int]]
     feats: Mapping[str, int]
+    clusters: Clusters = NO_CLUSTERS
 
     @classmethod
-    def learn(cls, sentences: Iterable[Sentence]) -> Coder:
+    def learn(cls, sentences: Iterable[Sentence], clusters: Clusters = NO_CLUSTERS) -> Coder:
         """Number the values seen, in the order they are first seen.
 
         >>> coder = Coder.learn([Sentence.from_words(["a", "b", "a"], upos=["X", "Y", "X"])])
@@ -68,19 +70,22 @@ class Coder:
         """
         values: dict[str, dict[str, None]] = {field: {} for field in FIELDS}
         feats: dict[str, None] = {}
+        columns = _columns(clusters)
         for sentence in sentences:
-            for field, column in _COLUMNS.items():
+            for field, column in columns.items():
                 values[field].update(dict.fromkeys(column(sentence)))
             feats.update(dict.fromkeys(chain.from_iterable(map(single_features, sentence.feats))))
-        return cls.from_values({field: list(seen) for field, seen in values.items()}, list(feats))
+        return cls.from_values({field: list(seen) for field, seen in values.items()}, list(feats), clusters)
 
     @classmethod
-    def from_values(cls, fields: Mapping[str, Sequence[str]], feats: Sequence[str]) -> Coder:
+    def from_values(
+        cls, fields: Mapping[str, Sequence[str]], feats: Sequence[str], clusters: Clusters = NO_CLUSTERS
+    ) -> Coder:
         """The coder that numbers these values in this order, as a saved model lists them."""
         if set(fields) != set(FIELDS) or not all(isinstance(v, str) for v in chain(feats, *fields.values())):
             raise TemplateError(f"a coder needs text values for the fields {', '.join(FIELDS)}")
         numbered = {field: {v: i for i, v in enumerate(fields[field], start=_FIRST)} for field in FIELDS}
-        return cls(numbered, {feature: i for i, feature in enumerate(feats)})
+        return cls(numbered, {feature: i for i, feature in enumerate(feats)}, clusters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,8 +104,9 @@ class Coder:
         )
         codes = np.zeros((len(self.fields), total), np.int32)
         codes[:, roots] = ROOT
+        columns = _columns(self.clusters)
         for row, (field, numbers) in zip(codes, self.fields.items(), strict=True):
-            values = chain.from_iterable(map(_COLUMNS[field], sentences))
+            values = chain.from_iterable(map(columns[field], sentences))
             get = numbers.get
             row[words] = np.fromiter((get(value, UNKNOWN) for value in values), np.int32, len(words))
         return Coded(Nodes(codes, *self._feats(sentences, words, total)), roots, lengths)
@@ -144,7 +150,19 @@ def _fine_tags(sentence: Sentence) -> list[str]:
     return [upos if xpos == "_" else xpos for xpos, upos in zip(sentence.xpos, sentence.upos, strict=True)]
 
 
-_COLUMNS: dict[str, Callable[[Sentence], Iterable[str]]] = {
+def _columns(clusters: Clusters) -> dict[str, Column]:
+    """Every field's values, word by word."""
+    return {
+        **_COLUMNS,
+        "bits": lambda s: map(clusters.path, s.forms),
+        "bits6": lambda s: (clusters.path(form)[:6] for form in s.forms),
+        "bits4": lambda s: (clusters.path(form)[:4] for form in s.forms),
+    }
+
+
+Column = Callable[[Sentence], Iterable[str]]
+
+_COLUMNS: dict[str, Column] = {
     "form": lambda s: s.forms,
     "lower": lambda s: map(str.lower, s.forms),
     "lemma": lambda s: s.lemmas,

@@ -7,7 +7,9 @@ One template a line: atoms, then after a bar the ways it fires.
 An atom is `node.field`. The node is `h` (the head) or `m` (the modifier), with an offset in words (`h+1`, `m-2`), or
 `b`: the template fires once for every distinct value strictly between head and modifier. The field is one of
 `FIELDS`; `feat` fires once for every single morphological feature of the word (`feats` is all of them as one
-value), and `word` is the lemma, or the lowercased form where the treebank has no lemma.
+value), and `word` is the lemma, or the lowercased form where the treebank has no lemma. `bits`, `bits6` and `bits4`
+are the path of the word's cluster and its beginning (see `clusters`); without clusters, templates over them are left
+out, as all are over a field that never varies.
 
 A template of larger parts of a tree names other nodes too, with offsets and fields as for `h` and `m`:
 
@@ -41,7 +43,10 @@ from headway.errors import TemplateError
 
 Conjunction = Literal["-", "dir", "dist"]
 
-FIELDS = ("form", "lower", "lemma", "word", "prefix", "suffix", "shape", "upos", "xpos", "feats", "morph")
+FIELDS = (
+    *("form", "lower", "lemma", "word", "prefix", "suffix", "shape", "upos", "xpos", "feats", "morph"),
+    *("bits", "bits6", "bits4"),
+)
 CONJUNCTIONS: tuple[Conjunction, ...] = ("-", "dir", "dist")
 LARGEST_OFFSET = 2
 MOST_ATOMS = 8  # templates are rows of one table: a long one makes all of them long

@@ -1,0 +1,54 @@
+"""Word clusters: what large unannotated text says of a word, for features of words the treebank has rarely or never.
+
+A hierarchical clustering (Brown et al. 1992) gives every word a path of bits; words whose paths begin alike stand in
+like contexts. After Koo, Carreras and Collins 2008, templates see a word's whole path and its first 4 and 6 bits.
+
+The file is what Liang's `wcluster` writes, one word a line: bits, tab, word, and anything after another tab.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.errors import TrainingError
+from headway.treebank.streams import open_source
+
+NO_PATH = "_"
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The path of every word that has one."""
+
+    paths: Mapping[str, str]
+
+    def path(self, form: str) -> str:
+        """The path of the word as it is written, else in lower case, else "_".
+
+        >>> Clusters({"dog": "0110"}).path("Dog"), Clusters({}).path("cat")
+        ('0110', '_')
+        """
+        return self.paths.get(form) or self.paths.get(form.lower(), NO_PATH)
+
+
+NO_CLUSTERS = Clusters({})
+
+
+def read_clusters(path: str | os.PathLike[str]) -> Clusters:
+    """The clusters of a file; one line that is not of the format is an error that names it."""
+    paths: dict[str, str] = {}
+    name = os.fspath(path)
+    with open_source(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                bits, word = line.decode().rstrip("\r\n").split("\t")[:2]
+            except ValueError:  # of decoding, too
+                raise TrainingError(f"{name}, line {number}: expected bits, a tab and a word, in UTF-8") from None
+            if not bits or set(bits) - {"0", "1"} or not word:
+                raise TrainingError(f"{name}, line {number}: {bits[:40]!a} is not a path of 0 and 1")
+            paths[word] = bits
+    if not paths:
+        raise TrainingError(f"{name}: has no clusters; expected lines of bits, a tab and a word")
+    return Clusters(paths)

@@ -1,0 +1,116 @@
+"""Lemmas by rule: what to cut off a word's end and what to put there, given its tag.
+
+A rule is (characters to cut, characters to add, whether the word keeps its capitals). Of the rules the training words
+of a tag took, a new word takes the commonest of those that share its longest ending, of at most `_LONGEST` characters.
+Training words whose lemma no rule gives are a table of exceptions. O(1) a word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.treebank import Sentence
+
+Tag = tuple[str, str, str]
+Rule = tuple[int, str, bool]
+
+_LONGEST = 5
+
+
+@dataclass(frozen=True)
+class Lemmatiser:
+    """`rules[tag][ending]` and `exceptions[tag][form]`; the tag is XPOS, or UPOS with FEATS where there is none."""
+
+    rules: Mapping[str, Mapping[str, Rule]]
+    exceptions: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def learn(cls, sentences: Sequence[Sentence]) -> Lemmatiser | None:
+        """Learn from the lemmas of a treebank; None where it has none."""
+        lemmas: dict[tuple[str, str], Counter[str]] = {}
+        for s in sentences:
+            for form, lemma, *tag in zip(s.forms, s.lemmas, s.upos, s.xpos, s.feats, strict=True):
+                if lemma != "_" or form == "_":
+                    lemmas.setdefault((_key(*tag), form), Counter())[lemma] += 1
+        if not lemmas:
+            return None
+        chosen = {word: counts.most_common(1)[0][0] for word, counts in lemmas.items()}
+        taken: dict[str, dict[str, Counter[Rule]]] = {}
+        for (key, form), lemma in chosen.items():
+            rule, weight = _rule(form, lemma), lemmas[key, form].total()
+            for ending in _endings(form):
+                taken.setdefault(key, {}).setdefault(ending, Counter())[rule] += weight
+        rules = {key: _shortest(endings) for key, endings in taken.items()}
+        bare = cls(rules, {})
+        exceptions: dict[str, dict[str, str]] = {}
+        for (key, form), lemma in chosen.items():
+            if bare._by_rule(form, key) != lemma:
+                exceptions.setdefault(key, {})[form] = lemma
+        return cls(rules, exceptions)
+
+    def lemma(self, form: str, tag: Tag) -> str:
+        """The lemma of a word with this tag."""
+        key = _key(*tag)
+        return self.exceptions.get(key, {}).get(form) or self._by_rule(form, key)
+
+    def _by_rule(self, form: str, key: str) -> str:
+        rules = self.rules.get(key, {})
+        for ending in _endings(form):
+            if ending in rules:
+                return _apply(rules[ending], form)
+        return form
+
+    def to_data(self) -> dict[str, Any]:
+        """As JSON."""
+        rules = {key: {end: list(rule) for end, rule in some.items()} for key, some in self.rules.items()}
+        return {"rules": rules, "exceptions": {key: dict(some) for key, some in self.exceptions.items()}}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Lemmatiser:
+        """The lemmatiser that was saved."""
+        rules = {
+            key: {end: (int(cut), str(add), bool(capitals)) for end, (cut, add, capitals) in some.items()}
+            for key, some in data["rules"].items()
+        }
+        return cls(
+            rules, {key: {form: str(lemma) for form, lemma in some.items()} for key, some in data["exceptions"].items()}
+        )
+
+
+def _key(upos: str, xpos: str, feats: str) -> str:
+    return f"{upos}|{feats}" if xpos == "_" else xpos
+
+
+def _endings(form: str) -> list[str]:
+    """The ends of a word in lower case, longest first, the empty one last."""
+    lower = form.lower()
+    return [lower[len(lower) - k :] for k in range(min(_LONGEST, len(lower)), -1, -1)]
+
+
+def _rule(form: str, lemma: str) -> Rule:
+    """The rule that makes the lemma of the form.
+
+    >>> _rule("Cities", "city"), _rule("Paris", "Paris")
+    ((3, 'y', False), (0, '', True))
+    """
+    capitals = lemma != lemma.lower()
+    source = form if capitals else form.lower()
+    same = 0
+    while same < min(len(source), len(lemma)) and source[same] == lemma[same]:
+        same += 1
+    return (len(source) - same, lemma[same:], capitals)
+
+
+def _apply(rule: Rule, form: str) -> str:
+    cut, add, capitals = rule
+    source = form if capitals else form.lower()
+    return source[: max(0, len(source) - cut)] + add or form
+
+
+def _shortest(endings: Mapping[str, Counter[Rule]]) -> dict[str, Rule]:
+    """Each ending's commonest rule, without the endings that only repeat what the next shorter one says."""
+    best = {ending: counts.most_common(1)[0][0] for ending, counts in endings.items()}
+    return {ending: rule for ending, rule in best.items() if not ending or best.get(ending[1:]) != rule}
