@@ -5,6 +5,8 @@ array. There is no pickle anywhere, so that loading cannot run code. Everything 
 number of members, the size each one declares, and an array's header must account for exactly the bytes it has. A file
 that is not such an archive, or a damaged one, is an `ArchiveError` in one sentence.
 
+Arrays of single bytes are packed already: they are stored as they are, and mapped into memory rather than read.
+
 Writing goes to a temporary file beside the target, which takes its name only when it is complete: a full disk
 or Ctrl-C leaves an earlier file as it was.
 """
@@ -17,13 +19,14 @@ import os
 import re
 import secrets
 import struct
+import time
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +39,7 @@ _MOST_MEMBERS = 64
 _MOST_JSON = 1 << 28
 _MOST_EASE, _MOST_RATIO = 1 << 28, 100  # bytes that any file may unpack to, and times its own size beyond them
 _MAGIC = b"\x93NUMPY\x01\x00"
-_HEADER = re.compile(rb"\{'descr': '(<[fi][48])', 'fortran_order': False, 'shape': \(([0-9, ]{0,80})\), \} *\n")
+_HEADER = re.compile(rb"\{'descr': '(<[fi][48]|\|[iu]1)', 'fortran_order': False, 'shape': \(([0-9, ]{0,80})\), \} *\n")
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bo
                 head = {"headway": VERSION, "kind": archive.kind, **archive.data}
                 members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
                 for name, array in archive.arrays.items():
-                    with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    info = zipfile.ZipInfo(f"{name}.npy", time.localtime()[:6])
+                    info.compress_type = zipfile.ZIP_STORED if array.dtype.itemsize == 1 else level
+                    with members.open(info, "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
@@ -133,7 +138,7 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], path: str | os.PathLike[str
 def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.PathLike[str]) -> NDArray[Any]:
     if not info.filename.endswith(".npy"):
         raise ArchiveError(f"{path}: has a member {info.filename[:40]!r} that no archive of Headway has")
-    with members.open(info) as member:
+    with _opened(members, info, path) as member:
         start = member.read(10)
         header = member.read(int.from_bytes(start[8:], "little"))
         # As save_archive writes it; NumPy's own reader would evaluate whatever a hostile header says.
@@ -144,7 +149,45 @@ def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.
         size = dtype.itemsize * math.prod(shape)
         if size != info.file_size - member.tell():
             raise ArchiveError(f"{path}: {info.filename} does not hold the array it claims; save it again")
+        if isinstance(member, _Mapped):
+            return member.rest().view(dtype).reshape(shape)
         return np.frombuffer(member.read(), dtype).reshape(shape).copy()
+
+
+class _Mapped:
+    """A stored member, read from the file's mapping as from a stream."""
+
+    def __init__(self, content: NDArray[np.uint8]) -> None:
+        self._content, self._at = content, 0
+
+    def read(self, size: int) -> bytes:
+        self._at += size
+        return self._content[self._at - size : self._at].tobytes()
+
+    def tell(self) -> int:
+        return self._at
+
+    def rest(self) -> NDArray[np.uint8]:
+        return self._content[self._at :]
+
+
+@contextmanager
+def _opened(
+    members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.PathLike[str]
+) -> Iterator[IO[bytes] | _Mapped]:
+    """A member to read. One of single bytes is mapped; its checksum is compared all the same."""
+    with members.open(info) as member:
+        if info.compress_type != zipfile.ZIP_STORED or b"'|" not in member.read(24):
+            member.seek(0)
+            yield member
+            return
+    file = np.memmap(path, np.uint8, "r")
+    start = info.header_offset
+    names = int(file[start + 26 : start + 28].view("<u2")[0]) + int(file[start + 28 : start + 30].view("<u2")[0])
+    content = file[start + 30 + names :][: info.file_size]
+    if zlib.crc32(content.data) != info.CRC:
+        raise zipfile.BadZipFile(f"bad CRC-32 for {info.filename}")
+    yield _Mapped(content)
 
 
 def _remove(draft: Path) -> None:

@@ -8,17 +8,18 @@ for parsed in parser.parse(read_treebank("new.conllu")):
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
 from headway import __version__
 from headway.archive import Archive, load_archive, save_archive
-from headway.errors import ArchiveError, TrainingError
+from headway.drawing import to_svg, tree_drawing
+from headway.errors import TrainingError, TreebankError
 from headway.inference.batch import Floats, Ints
 from headway.inference.dual_decomposition import Status
 from headway.inference.tree_distribution import TreeDistribution
@@ -26,7 +27,18 @@ from headway.models.arc_factored import ArcExamples
 from headway.models.arc_model import ArcModel
 from headway.models.automata_model import AutomataModel
 from headway.models.pruning import coverage
-from headway.models.saved import KIND
+from headway.models.saved import (
+    KIND,
+    damage_reported,
+    embedded_model,
+    packed,
+    segmenter_of,
+    tagger_of,
+    with_words,
+)
+from headway.models.segmenter import Segmenter
+from headway.models.tagger import Tagger, has_tags
+from headway.models.trust import NO_TRUST, Trust, fit_trust
 from headway.training import (
     Development,
     Material,
@@ -34,6 +46,7 @@ from headway.training import (
     PartDevelopment,
     Settings,
     Show,
+    Words,
     checksum,
     development,
     signature,
@@ -41,13 +54,15 @@ from headway.training import (
     train_labeller,
     training_trees,
 )
-from headway.treebank import Sentence
+from headway.treebank import Sentence, require_tree
+from headway.treebank.raw_text import offsets_of
 
 _SENTENCES_AT_ONCE = 512
 _ARCS_AT_ONCE = 4_000_000
 
 Model = ArcModel | AutomataModel
 Source = str | os.PathLike[str] | Iterable[Sentence]
+Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,7 @@ class Parsed:
     single_root: bool
     status: Status
     gap: float
+    trust: Trust = NO_TRUST
 
     @property
     def heads(self) -> Ints:
@@ -89,10 +105,10 @@ class Parsed:
         """Every tree's probability under the model, whatever the labels."""
         return TreeDistribution(self.scores, projective=self.projective, single_root=self.single_root)
 
-    @property
+    @cached_property
     def marginals(self) -> Floats:
-        """P(head -> modifier), (n+1, n+1)."""
-        return self.distribution.marginals
+        """P(head -> modifier), (n+1, n+1); for a higher-order model its pruner's, as `headway.models.trust` has it."""
+        return self.trust.marginals(self.distribution.marginals, self.heads)
 
     @property
     def confidence(self) -> Confidence:
@@ -102,16 +118,50 @@ class Parsed:
         arcs[1:] = self.marginals[self.heads[1:], words]
         return Confidence(float(np.exp(self.distribution.log_prob(self.heads))), arcs)
 
+    @property
+    def offsets(self) -> tuple[tuple[int, int], ...] | None:
+        """Where each word begins and ends in the text it was read from, in characters; None where there was none."""
+        return offsets_of(self.sentence)
+
     def to_conllu(self) -> str:
         """The parsed sentence as CoNLL-U."""
         return self.sentence.to_conllu()
 
+    def to_json(self) -> dict[str, Any]:
+        """The parsed sentence as plain data, a dictionary a word, every arc with its probability."""
+        s, sure = self.sentence, self.confidence
+        offsets = self.offsets or (None,) * len(s)
+        words = [
+            {
+                "id": m,
+                "form": s.forms[m - 1],
+                "lemma": s.lemmas[m - 1],
+                "upos": s.upos[m - 1],
+                "xpos": s.xpos[m - 1],
+                "feats": s.feats[m - 1],
+                "head": int(self.heads[m]),
+                "label": self.labels[m],
+                "probability": round(float(sure.arcs[m]), 6),
+                "offsets": offsets[m - 1],
+            }
+            for m in range(1, len(s) + 1)
+        ]
+        return {"words": words, "probability": sure.tree, "status": str(self.status), "gap": self.gap}
+
+    def to_svg(self) -> str:
+        """The tree as a picture, arcs shaded by their probability; a notebook shows it by itself."""
+        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs))
+
+    _repr_svg_ = to_svg
+
 
 @dataclass(frozen=True)
 class Parser:
-    """A trained parser."""
+    """A trained parser: its model of trees, and what splits and tags plain text where it was trained to."""
 
     model: Model
+    tagger: Tagger | None = None
+    segmenter: Segmenter | None = None
 
     @classmethod
     def train(
@@ -131,46 +181,84 @@ class Parser:
         """
         chosen = Settings(**settings).complete()
         sentences = training_trees(train, chosen, _name(train, "the training data"))
-        material = Material.of(sentences, chosen, threads, show)
         gold = None
         if dev is not None:
             gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
-        held_out = None if gold is None else development(gold, material, chosen, threads)
+        words = Words.of(sentences, gold, chosen, show)
+        material = Material.of(words.train, chosen, threads, show, words.clusters)
+        held_out = None if words.dev is None else development(words.dev, material, chosen, threads)
         file, data = None if checkpoint is None else Path(checkpoint), checksum(sentences)
         signed = signature(chosen, data, checksum(gold or []))
         monitor = train_arcs(material, chosen, held_out, show, file, signed)
-        return finish(material, chosen, monitor, held_out, data, show)
+        return finish(words, material, chosen, monitor, held_out, data, show)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Parser:
-        """A parser saved earlier. Loading checks everything and runs nothing."""
-        return cls(_model_of(load_archive(path, KIND), str(path)))
+    def load(cls, model: str | os.PathLike[str]) -> Parser:
+        """A parser that comes with Headway, by name ("en"), or one saved earlier. Loading checks all, runs nothing."""
+        path = embedded_model(model) or model
+        archive = load_archive(path, KIND)
+        with damage_reported(str(path)):
+            read = _model_of(archive)
+            return cls(read, tagger_of(archive, read.coder.clusters), segmenter_of(archive))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the parser to one file; an interruption leaves the old file as it was."""
-        save_archive(self.model.to_archive(), path)
+    def save(self, path: str | os.PathLike[str], *, megabytes: float | None = None) -> None:
+        """Write the parser to one file; an interruption leaves the old file as it was.
+
+        With `megabytes`, small weights are dropped and the others rounded until the file is no larger than that.
+        """
+        archive = with_words(self.model.to_archive(), self.tagger, self.segmenter)
+        save_archive(archive if megabytes is None else packed(archive, megabytes), path)
+
+    def with_projective(self, projective: bool) -> Parser:
+        """The same weights, for projective trees or for all."""
+        return replace(self, model=self.model.with_projective(projective))
 
     @overload
-    def parse(self, text: Sentence, *, mbr: bool = ..., exact: bool = ..., threads: int = ...) -> Parsed: ...
+    def parse(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
+        self, text: Text, *, mbr: bool = ..., exact: bool = ..., threads: int = ..., retag: bool = ...
+    ) -> Parsed: ...
     @overload
     def parse(
-        self, text: Iterable[Sentence], *, mbr: bool = ..., exact: bool = ..., threads: int = ...
+        self, text: Iterable[Text], *, mbr: bool = ..., exact: bool = ..., threads: int = ..., retag: bool = ...
     ) -> Iterator[Parsed]: ...
     def parse(
-        self, text: Sentence | Iterable[Sentence], *, mbr: bool = False, exact: bool = True, threads: int = 1
+        self,
+        text: Text | Iterable[Text],
+        *,
+        mbr: bool = False,
+        exact: bool = True,
+        threads: int = 1,
+        retag: bool = False,
     ) -> Parsed | Iterator[Parsed]:
         """The tree of a sentence, or, one after the other, of any number of them in flat memory.
+
+        A sentence is a `Sentence`, a list or tuple of tokens, or a string, which is split into words (`parse_text`
+        splits a text into sentences, too). Words without tags are tagged; with `retag`, all are.
 
         `mbr` maximises the expected number of right heads rather than the tree's probability (arc models). Without
         `exact`, higher-order models stop where dual decomposition stops: `status` and `gap` say what that proves.
         """
-        if isinstance(text, Sentence):
-            return next(self._parse([text], mbr, exact, threads))
-        return self._parse(text, mbr, exact, threads)
+        if isinstance(text, str | Sentence) or _is_tokens(text):
+            return next(self._parse([cast(Text, text)], mbr, exact, threads, retag))
+        return self._parse(text, mbr, exact, threads, retag)
 
-    def _parse(self, sentences: Iterable[Sentence], mbr: bool, exact: bool, threads: int) -> Iterator[Parsed]:
+    def parse_text(self, text: str, *, mbr: bool = False, exact: bool = True, threads: int = 1) -> Iterator[Parsed]:
+        """The trees of all sentences of a text, which is split into sentences and words."""
+        return self.parse(self.sentences(text), mbr=mbr, exact=exact, threads=threads)
+
+    def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
+        """The sentences of a text, split into words; `offset` is where it begins in a larger one."""
+        if self.segmenter is None:
+            raise TrainingError(
+                "the model cannot split text into words, as its treebank did not show how (no SpaceAfter in CoNLL-U); "
+                "give it tokens"
+            )
+        return self.segmenter.sentences(text, offset)
+
+    def _parse(self, texts: Iterable[Text], mbr: bool, exact: bool, threads: int, retag: bool) -> Iterator[Parsed]:
         model = self.model
-        for some in _portions(sentences):
+        trust = model.trust if isinstance(model, AutomataModel) else NO_TRUST
+        for some in map(partial(self._tagged, retag=retag), _portions(map(self._sentence, texts))):
             if isinstance(model, ArcModel):
                 predicted = model.predict(some, mbr=mbr, threads=threads)
             elif mbr:
@@ -179,11 +267,43 @@ class Parser:
                 predicted = model.predict(some, exact=exact, threads=threads)
             for sentence, found in zip(some, predicted, strict=True):
                 tree = sentence.with_tree(found.heads, found.labels)
-                yield Parsed(tree, found.scores, model.projective, model.single_root, found.status, found.gap)
+                trees = (model.projective, model.single_root)
+                yield Parsed(tree, found.scores, *trees, found.status, found.gap, trust)
+
+    def _sentence(self, text: Text) -> Sentence:
+        """Words, whatever was given."""
+        if isinstance(text, Sentence):
+            return text
+        if self.tagger is None and any(len(self.model.coder.fields[field]) > 1 for field in ("upos", "xpos")):
+            raise TrainingError(
+                "the model has no tagger, as it was trained on gold tags; give it sentences with tags "
+                "(Sentence.from_words), or train one with tags='predicted'"
+            )
+        if not isinstance(text, str):
+            return Sentence.from_words(map(_token, text))
+        if self.segmenter is None:
+            self.sentences(text)
+        assert self.segmenter is not None
+        return self.segmenter.sentence(text)
+
+    def _tagged(self, sentences: list[Sentence], *, retag: bool) -> list[Sentence]:
+        """The sentences with tags, in their order: those without, and with `retag` all, get the tagger's."""
+        if self.tagger is None:
+            return sentences
+        which = [i for i, sentence in enumerate(sentences) if retag or not has_tags(sentence)]
+        for i, tagged in zip(which, self.tagger.tag([sentences[i] for i in which]), strict=True):
+            sentences[i] = tagged
+        return sentences
 
 
 def finish(
-    material: Material, settings: Settings, monitor: Monitor, dev: Development | None, data: str, show: Show | None
+    words: Words,
+    material: Material,
+    settings: Settings,
+    monitor: Monitor,
+    dev: Development | None,
+    data: str,
+    show: Show | None,
 ) -> Parser:
     """The parser with the best weights a training found: calibrated where there is dev data, and with labels."""
     assert monitor.best is not None
@@ -205,7 +325,8 @@ def finish(
     trees = (settings.projective, settings.single_root)
     if isinstance(examples, ArcExamples):
         weights = scale * monitor.best
-        return Parser(ArcModel(material.coder, examples.scorer, weights, *labels, *trees, about))
+        arcs = ArcModel(material.coder, examples.scorer, weights, *labels, *trees, about)
+        return Parser(arcs, words.tagger, words.segmenter)
     assert material.pruner is not None
     left = dev.coverage if isinstance(dev, PartDevelopment) else coverage(material.pruner, *material.trees[:2])
     about["pruning"] = {
@@ -215,21 +336,41 @@ def finish(
     }
     parts = (examples.scorer, monitor.best)
     pruner = replace(material.pruner, projective=settings.projective)
-    return Parser(AutomataModel(material.coder, pruner, *parts, *labels, *trees, about))
+    automata = AutomataModel(material.coder, pruner, *parts, *labels, *trees, about)
+    if words.dev is not None:
+        automata = replace(automata, trust=_trust(automata, words.dev))
+    return Parser(automata, words.tagger, words.segmenter)
 
 
-def _model_of(archive: Archive, source: str) -> Model:
-    """The model of an archive; `source` is for error messages."""
-    try:
-        if archive.data["model"] == "arc":
-            return ArcModel.from_archive(archive)
-        if archive.data["model"] == "automata":
-            return AutomataModel.from_archive(archive)
-        raise ValueError(f"a model of the unknown kind {archive.data['model']!r}")
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ArchiveError(
-            f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
-        ) from None
+def _trust(model: AutomataModel, dev: Sequence[Sentence]) -> Trust:
+    """Fitted to the model's own arcs of the development sentences, without proofs that they are the best."""
+    parsed = Parser(model).parse(iter(dev), exact=False)
+    own, right = [], []
+    for gold, found in zip(dev, parsed, strict=True):
+        own.append(found.confidence.arcs[1:])
+        right.append(found.heads[1:] == require_tree(gold)[1:])
+    return fit_trust(np.concatenate(own), np.concatenate(right))
+
+
+def _model_of(archive: Archive) -> Model:
+    if archive.data["model"] == "arc":
+        return ArcModel.from_archive(archive)
+    if archive.data["model"] == "automata":
+        return AutomataModel.from_archive(archive)
+    raise ValueError(f"a model of the unknown kind {archive.data['model']!r}")
+
+
+def _is_tokens(text: object) -> bool:
+    return isinstance(text, list | tuple) and bool(text) and all(isinstance(token, str) for token in text)
+
+
+def _token(token: str) -> str:
+    if len(token.split()) > 1:
+        raise TreebankError(
+            f"the token {token[:40]!r} has white space in it; for sentences of raw text give an iterator of them, "
+            "or parse_text one text"
+        )
+    return token
 
 
 def _portions(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:

@@ -22,6 +22,7 @@ from headway.training import (
     Monitor,
     Settings,
     Show,
+    Words,
     checksum,
     development,
     train_arcs,
@@ -74,8 +75,9 @@ def tune(
     """Try every C of the grid; without `dev`, the last tenth of the training sentences is held out."""
     base = Settings(**settings).complete()
     sentences, validation = _split(train, dev, base, held_out)
-    material = Material.of(sentences, base, threads, show)
-    held_out_data = development(validation, material, base, threads)
+    words = Words.of(sentences, validation, base, show)
+    material = Material.of(words.train, base, threads, show, words.clusters)
+    held_out_data = development(words.dev or validation, material, base, threads)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
     for c in grid or GRIDS[base.learner]:
@@ -88,9 +90,8 @@ def tune(
                 best = trial, chosen, monitor
     assert best is not None
     trial, chosen, monitor = best
-    parser = finish(
-        material, replace(chosen, projective=trial.projective), monitor, held_out_data, checksum(sentences), show
-    )
+    decoded = replace(chosen, projective=trial.projective)
+    parser = finish(words, material, decoded, monitor, held_out_data, checksum(sentences), show)
     return Tuning(replace(chosen, epochs=trial.epochs), trial.projective, tuple(trials), parser)
 
 

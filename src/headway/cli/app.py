@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from headway import __version__
-from headway.cli import evaluate, info, parse, reproduce, train, tune
+from headway.cli import draw, evaluate, info, parse, reproduce, train, tune
 from headway.cli.failures import in_one_sentence
 
 
@@ -43,6 +43,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback(
     epilog=_examples(
+        'echo "Dogs bark." | headway parse en -',
         "headway train train.conllu --dev dev.conllu -o model.headway",
         "headway parse model.headway new.conllu -o parsed.conllu",
         "headway evaluate gold.conllu parsed.conllu",
@@ -58,6 +59,7 @@ def headway(
 
 app.command(epilog=_examples(*train.EXAMPLES))(train.train)
 app.command(epilog=_examples(*parse.EXAMPLES))(parse.parse)
+app.command(epilog=_examples(*draw.EXAMPLES))(draw.draw)
 app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
 app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
 app.command(epilog=_examples(*info.EXAMPLES))(info.info)

@@ -39,6 +39,13 @@ class Labels(StrEnum):
     JOINT = "joint"
 
 
+class Tags(StrEnum):
+    """Tags a parser is trained on."""
+
+    PREDICTED = "predicted"
+    GOLD = "gold"
+
+
 class Optimiser(StrEnum):
     """How the log-linear learner descends."""
 
@@ -90,6 +97,13 @@ LabelsOption = Annotated[
 TemplatesOption = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="Feature templates: standard, mcdonald2005, mcdonald2006, or a file.")
 ]
+TagsOption = Annotated[
+    Tags, typer.Option(help="Train a tagger too, and the parser on tags like its own; or on the treebank's tags.")
+]
+ClustersOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Word clusters for the features: a line has bits, a tab and a word."),
+]
 PartsOption = Annotated[
     str | None,
     typer.Option(
@@ -129,6 +143,8 @@ def settings(
     multi_root: bool,
     unlabelled: bool,
     labels: Labels | None,
+    tags: Tags,
+    clusters: str | None,
     templates: str,
     parts: str | None,
     decoding: Decoding,
@@ -152,6 +168,8 @@ def settings(
         "projective": projective,
         "single_root": not multi_root,
         "labels": "none" if unlabelled else labels and labels.value,
+        "tags": tags.value,
+        "clusters": clusters,
         "templates": templates,
         "parts": parts,
         "decoding": decoding.value,

@@ -32,6 +32,8 @@ def train(
     multi_root: options.MultiRootOption = False,
     unlabelled: options.UnlabelledOption = False,
     labels: options.LabelsOption = None,
+    tags: options.TagsOption = options.Tags.PREDICTED,
+    clusters: options.ClustersOption = None,
     templates: options.TemplatesOption = "standard",
     parts: options.PartsOption = None,
     decoding: options.DecodingOption = options.Decoding.AUTOMATA,
@@ -45,6 +47,10 @@ def train(
     patience: options.PatienceOption = 10,
     seed: options.SeedOption = 0,
     threads: options.ThreadsOption = 1,
+    megabytes: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="X", help="Pack the model into a file of this size.", show_default="all weights"),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to go on after Ctrl-C.", show_default="MODEL.checkpoint"),
@@ -61,6 +67,8 @@ def train(
         multi_root=multi_root,
         unlabelled=unlabelled,
         labels=labels,
+        tags=tags,
+        clusters=clusters,
         templates=templates,
         parts=parts,
         decoding=decoding,
@@ -83,7 +91,7 @@ def train(
             parser = Parser.train(train, dev, threads=threads, checkpoint=state, show=show, c=c, **settings)
     except KeyboardInterrupt:
         raise interrupted(_remedy(state)) from None
-    parser.save(output)
+    parser.save(output, megabytes=megabytes)
     state.unlink(missing_ok=True)
     typer.echo(summary(output, parser.model.about))
 

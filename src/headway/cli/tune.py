@@ -51,6 +51,8 @@ def tune(
     multi_root: options.MultiRootOption = False,
     unlabelled: options.UnlabelledOption = False,
     labels: options.LabelsOption = None,
+    tags: options.TagsOption = options.Tags.PREDICTED,
+    clusters: options.ClustersOption = None,
     templates: options.TemplatesOption = "standard",
     parts: options.PartsOption = None,
     decoding: options.DecodingOption = options.Decoding.AUTOMATA,
@@ -74,6 +76,8 @@ def tune(
         multi_root=multi_root,
         unlabelled=unlabelled,
         labels=labels,
+        tags=tags,
+        clusters=clusters,
         templates=templates,
         parts=parts,
         decoding=decoding,
@@ -99,7 +103,7 @@ def tune(
         if output is not None:
             chosen = dataclasses.asdict(tuning.settings)
             parser = Parser.train(sentences, development, threads=threads, show=show, **chosen)
-            Parser(parser.model.with_projective(tuning.projective)).save(output)
+            parser.with_projective(tuning.projective).save(output)
 
     signed = signature(seed, {**settings, "c": c or None, "held_out": held_out}, (train_file, dev_file))
     if json:

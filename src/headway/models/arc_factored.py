@@ -17,6 +17,7 @@ import numpy as np
 
 from headway.errors import TreebankError
 from headway.features.arc_features import ArcFeatures
+from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
 from headway.inference.batch import Floats, Ints
 from headway.treebank import Sentence
@@ -41,7 +42,7 @@ class ArcScorer:
         """The share of the keys of the training trees that share their weight with another, among arc features."""
         return self.arcs.collisions
 
-    def score(self, weights: Floats, coded: Coded, which: Ints) -> Floats:
+    def score(self, weights: Weights, coded: Coded, which: Ints) -> Floats:
         """(B, N+1, N+1), or (B, N+1, N+1, L) with labels."""
         width = _width(coded, which)
         arcs = np.zeros((len(which), width, width))
@@ -52,7 +53,7 @@ class ArcScorer:
         self.joint.score_labels(weights[self.arcs.size :], coded, which, _all_rows(arcs), scores)
         return scores.reshape(*arcs.shape, -1)
 
-    def add(self, weights: Floats, coded: Coded, which: Ints, amounts: Floats) -> None:
+    def add(self, weights: Weights, coded: Coded, which: Ints, amounts: Floats) -> None:
         """weights += amounts x features; amounts are shaped like the scores."""
         arcs = amounts if self.joint is None else amounts.sum(axis=-1)
         self.arcs.add(weights[: self.arcs.size], coded, which, arcs, self.threads)
@@ -78,10 +79,10 @@ class ArcExamples:
     def size(self) -> int:
         return self.scorer.size
 
-    def score(self, weights: Floats, which: Ints) -> Floats:
+    def score(self, weights: Weights, which: Ints) -> Floats:
         return self.scorer.score(weights, self.coded, which)
 
-    def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
+    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
         self.scorer.add(weights, self.coded, which, amounts)
 
     def cost(self, which: Ints) -> Floats:

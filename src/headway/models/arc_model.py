@@ -14,6 +14,7 @@ import numpy as np
 
 from headway.archive import Archive
 from headway.features.arc_features import ArcFeatures
+from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
 from headway.inference.batch import Floats, Ints, groups_by_length
 from headway.inference.dual_decomposition import Status
@@ -53,9 +54,9 @@ class ArcModel:
 
     coder: Coder
     scorer: ArcScorer
-    weights: Floats
+    weights: Weights
     labeller: LabelScorer | None
-    label_weights: Floats
+    label_weights: Weights
     projective: bool
     single_root: bool
     about: Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 The pruner leaves a few heads a word (`pruning`), the parts these make are scored (`higher_order`), the best tree is
 found with a proof (`headway.inference.dual_decomposition`), and the labels are chosen after it (`labeller`). The arc
-scores of a prediction are the pruner's: probabilities of arcs and trees are those of its log-linear model.
+scores of a prediction are the pruner's: probabilities come from its log-linear model, those of arcs by way of `trust`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from headway.archive import Archive
+from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
-from headway.inference.batch import Floats, Ints, groups_by_length
+from headway.inference.batch import Ints, groups_by_length
 from headway.inference.dual_decomposition import ITERATIONS
 from headway.models.arc_factored import ArcScorer
 from headway.models.arc_model import Prediction
@@ -33,6 +34,7 @@ from headway.models.saved import (
     part_features_of,
     weights_of,
 )
+from headway.models.trust import NO_TRUST, Trust
 from headway.treebank import Sentence
 
 # Cells of one batch's padded score matrices: as many sentences as keep the parts of a batch within some megabytes.
@@ -49,12 +51,13 @@ class AutomataModel:
     coder: Coder
     pruner: Pruner
     scorer: PartScorer
-    weights: Floats
+    weights: Weights
     labeller: LabelScorer | None
-    label_weights: Floats
+    label_weights: Weights
     projective: bool
     single_root: bool
     about: Mapping[str, Any]
+    trust: Trust = NO_TRUST
 
     def with_projective(self, projective: bool) -> AutomataModel:
         """The same weights, for projective trees or for all; the pruner must leave a tree of the class, too."""
@@ -116,6 +119,7 @@ class AutomataModel:
             "about": dict(self.about),
             "projective": self.projective,
             "single_root": self.single_root,
+            "trust": [self.trust.pi, self.trust.kappa],
             "coder": coder_data(self.coder),
             "pruner": {
                 "arcs": blocks_data(pruner.scorer.arcs),
@@ -167,4 +171,5 @@ class AutomataModel:
             projective,
             single_root,
             dict(data["about"]),
+            Trust(*map(float, data["trust"])),
         )

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from headway.errors import TemplateError
 from headway.features.arc_features import ArcFeatures
-from headway.features.blocks import collisions_of
+from headway.features.blocks import Weights, collisions_of
 from headway.features.coding import Coded, Coder
 from headway.features.firing import distance_bin
 from headway.features.part_features import PartFeatures, PartList
@@ -111,7 +111,7 @@ class PartScorer:
         """The parts that the kept arcs [head, modifier] of each sentence make."""
         return list_parts(lengths, kept, tuple(self.others))
 
-    def score(self, weights: Floats, coded: Coded, which: Ints, parts: Listing) -> dict[str, Floats]:
+    def score(self, weights: Weights, coded: Coded, which: Ints, parts: Listing) -> dict[str, Floats]:
         """The scores of arcs ("arcs") and of each kind of other parts, in the order they are listed."""
         scores = {"arcs": np.zeros(parts.arc_start[-1])}
         self.arcs.score_some(weights[: self.arcs.size], coded, which, parts.rows, scores["arcs"])
@@ -120,13 +120,13 @@ class PartScorer:
             features.score(own, coded, which, parts.others[name], scores[name])
         return scores
 
-    def add(self, weights: Floats, coded: Coded, which: Ints, parts: Listing, amounts: Mapping[str, Floats]) -> None:
+    def add(self, weights: Weights, coded: Coded, which: Ints, parts: Listing, amounts: Mapping[str, Floats]) -> None:
         """weights += amounts x features."""
         self.arcs.add_some(weights[: self.arcs.size], coded, which, parts.rows, amounts["arcs"])
         for name, features, own in self._slices(weights):
             features.add(own, coded, which, parts.others[name], amounts[name])
 
-    def _slices(self, weights: Floats) -> Iterator[tuple[str, PartFeatures, Floats]]:
+    def _slices(self, weights: Weights) -> Iterator[tuple[str, PartFeatures, Weights]]:
         start = self.arcs.size
         for name, features in self.others.items():
             yield name, features, weights[start : start + features.size]
@@ -142,7 +142,7 @@ class PartScorer:
 
 def decode_parts(
     scorer: PartScorer,
-    weights: Floats,
+    weights: Weights,
     coded: Coded,
     which: Ints,
     kept: Sequence[Bools],
@@ -196,11 +196,11 @@ class PartExamples:
             self._latest[i] = self.scorer.list_parts(self.lengths[i : i + 1], [self.kept[i]])
         return self._latest[i]
 
-    def score(self, weights: Floats, which: Ints) -> Floats:
+    def score(self, weights: Weights, which: Ints) -> Floats:
         scores = self.scorer.score(weights, self.coded, which, self.listing(int(which[0])))
         return np.concatenate(list(scores.values()))
 
-    def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
+    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
         parts = self.listing(int(which[0]))
         self.scorer.add(weights, self.coded, which, parts, self.by_kind(parts, amounts))
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.features.arc_features import ArcFeatures
+from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
 from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import load_templates
@@ -52,7 +53,7 @@ class LabelScorer:
         """How many weights there are."""
         return self.features.size + (self.around.size if self.around else 0)
 
-    def score(self, weights: Floats, coded: Coded, which: Ints, heads: Ints) -> Floats:
+    def score(self, weights: Weights, coded: Coded, which: Ints, heads: Ints) -> Floats:
         """(B, N+1, L) for the arcs of `heads` (B, N+1)."""
         rows = np.zeros((heads.size, len(self.labels)))
         own, others = np.split(weights, [self.features.size])
@@ -64,7 +65,7 @@ class LabelScorer:
             rows[heads.ravel() >= 0] += around
         return rows.reshape(*heads.shape, -1)
 
-    def add(self, weights: Floats, coded: Coded, which: Ints, heads: Ints, amounts: Floats) -> None:
+    def add(self, weights: Weights, coded: Coded, which: Ints, heads: Ints, amounts: Floats) -> None:
         """weights += amounts (B, N+1, L) x features of the arcs of `heads`."""
         rows = amounts.reshape(-1, len(self.labels))
         own, others = np.split(weights, [self.features.size])
@@ -91,10 +92,10 @@ class LabelExamples:
     def size(self) -> int:
         return self.scorer.size
 
-    def score(self, weights: Floats, which: Ints) -> Floats:
+    def score(self, weights: Weights, which: Ints) -> Floats:
         return self.scorer.score(weights, self.coded, which, self._heads(which))
 
-    def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
+    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
         self.scorer.add(weights, self.coded, which, self._heads(which), amounts)
 
     def cost(self, which: Ints) -> Floats:

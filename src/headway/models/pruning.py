@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.errors import HeadsError, TrainingError
+from headway.features.blocks import Weights
 from headway.features.coding import Coded
 from headway.inference.batch import Floats, Ints, as_batch, groups_by_length
 from headway.inference.first_order import arc_marginals, best_heads
@@ -41,7 +42,7 @@ class Pruner:
     """
 
     scorer: ArcScorer
-    weights: Floats
+    weights: Weights
     projective: bool
     single_root: bool
     threshold: float = THRESHOLD

@@ -1,38 +1,54 @@
-"""The pieces of a saved model: how features, coder and labeller are written into an archive, and read back."""
+"""The pieces of a saved model: how each is written into an archive, and read back; and the models that come along."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.archive import Archive
+from headway.errors import ArchiveError, TemplateError
 from headway.features.arc_features import ArcFeatures
-from headway.features.blocks import Block
+from headway.features.blocks import Block, Weights
+from headway.features.clusters import Clusters
 from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
 from headway.features.templates import parse_templates
-from headway.inference.batch import Floats
 from headway.models.labeller import ROLES, LabelScorer
+from headway.models.packed import is_packed, pack_all, unpack
+from headway.models.segmenter import Segmenter
+from headway.models.tagger import Tagger
 
 KIND = "parser"
+_SEGMENTER = "segmenter_"
+_MEMBERS = 20_000  # bytes that the zip file's own tables take, at most
 
 Data = dict[str, Any]
 
 
 def coder_data(coder: Coder) -> Data:
     """The numbering of words and tags."""
+    clusters: dict[str, list[str]] = {}
+    for word, path in coder.clusters.paths.items():
+        clusters.setdefault(path, []).append(word)
     return {
         "fields": {name: list(values) for name, values in coder.fields.items()},
         "feats": list(coder.feats),
+        "clusters": clusters,
     }
 
 
 def coder_of(data: Data) -> Coder:
     """The coder that was saved."""
-    return Coder.from_values(data["fields"], data["feats"])
+    paths = {str(word): path for path, words in data["clusters"].items() for word in words}
+    return Coder.from_values(data["fields"], data["feats"], Clusters(paths))
 
 
 def blocks_data(features: ArcFeatures | PartFeatures) -> list[Data]:
@@ -72,14 +88,17 @@ def labeller_of(data: Data | None, coder: Coder) -> LabelScorer | None:
     return LabelScorer(arc_features_of(data["arc"], coder), around, labels)
 
 
-def weights_of(archive: Archive, name: str, size: int) -> Floats:
+def weights_of(archive: Archive, name: str, size: int) -> Weights:
     """A vector of weights, checked: compiled code indexes it without looking."""
-    weights = archive.arrays[name]
+    if is_packed(archive.arrays, name):
+        weights: Weights = unpack(archive.arrays, name, size)
+    else:
+        weights = archive.arrays[name].astype(np.float32)
     if weights.shape != (size,):
         raise ValueError("the weights do not fit the templates")
     if not np.isfinite(weights).all():
         raise ValueError("a weight is not a finite number")
-    return weights.astype(np.float64)
+    return weights
 
 
 def _blocks(data: list[Data]) -> Sequence[Block]:
@@ -88,3 +107,63 @@ def _blocks(data: list[Data]) -> Sequence[Block]:
         (template,) = parse_templates(block["template"], "model")
         parsed.append(Block(template, *(int(block[name]) for name in ("bits", "keys", "collisions"))))
     return parsed
+
+
+def with_words(archive: Archive, tagger: Tagger | None, segmenter: Segmenter | None) -> Archive:
+    """The archive of a model, and what splits and tags plain text for it."""
+    data: Data = {**archive.data, "tagger": None, "segmenter": None}
+    arrays = dict(archive.arrays)
+    if tagger:
+        data["tagger"] = tagger.to_data()
+        arrays["tagger_weights"] = tagger.weights.astype(np.float32)
+    if segmenter:
+        data["segmenter"], tables = segmenter.to_data()
+        arrays |= {f"{_SEGMENTER}{name}": table for name, table in tables.items()}
+    return Archive(archive.kind, data, arrays)
+
+
+def tagger_of(archive: Archive, clusters: Clusters) -> Tagger | None:
+    """The tagger that was saved, if any."""
+    data = archive.data["tagger"]
+    if data is None:
+        return None
+    return Tagger.from_data(data, weights_of(archive, "tagger_weights", Tagger.size_of(data)), clusters)
+
+
+def segmenter_of(archive: Archive) -> Segmenter | None:
+    """The segmenter that was saved, if any."""
+    data = archive.data["segmenter"]
+    if data is None:
+        return None
+    tables = {
+        name.removeprefix(_SEGMENTER): table for name, table in archive.arrays.items() if name.startswith(_SEGMENTER)
+    }
+    return Segmenter.from_data(data, tables)
+
+
+def packed(archive: Archive, megabytes: float) -> Archive:
+    """The archive with its weights packed so that the file has no more than so many million bytes."""
+    vectors = {name: array for name, array in archive.arrays.items() if name.endswith("weights")}
+    others = {name: array for name, array in archive.arrays.items() if name not in vectors}
+    rest = len(zlib.compress(json.dumps(archive.data, ensure_ascii=False).encode(), 4))
+    rest += sum(array.nbytes for array in others.values()) + _MEMBERS
+    return Archive(archive.kind, archive.data, {**others, **pack_all(vectors, megabytes * 1e6 - rest)})
+
+
+def embedded_model(name: str | os.PathLike[str]) -> Path | None:
+    """The file of a model that comes with Headway; None for any other name, which is a path."""
+    if not isinstance(name, str) or not name.isalpha():
+        return None
+    path = Path(__file__).parent.parent / "embedded" / f"{name}.headway"
+    return path if path.is_file() and not Path(name).exists() else None
+
+
+@contextmanager
+def damage_reported(source: str) -> Iterator[None]:
+    """Whatever reading a damaged model stumbles over, in one sentence."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TemplateError) as error:
+        raise ArchiveError(
+            f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
+        ) from None

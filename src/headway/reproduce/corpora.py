@@ -83,7 +83,7 @@ def tune_then_train(corpus: Corpus, settings: dict[str, Any], threads: int) -> t
     learner = Settings(**settings).learner
     tuning = tune(corpus.train, grid=GRIDS[learner], held_out=HELD_OUT, threads=threads, **settings)
     parser = Parser.train(corpus.train, threads=threads, **asdict(tuning.settings))
-    return tuning, Parser(parser.model.with_projective(tuning.projective))
+    return tuning, parser.with_projective(tuning.projective)
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

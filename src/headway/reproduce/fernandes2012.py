@@ -44,6 +44,7 @@ def _row(corpus: Corpus, learner: LearnerName, path: Path, quick: bool, threads:
         "learner": learner,
         "single_root": corpus.single_root,
         "labels": "none",
+        "tags": "gold",
         "templates": "mcdonald2006",
         "epochs": 3 if quick else PASSES,
         "patience": PATIENCE,

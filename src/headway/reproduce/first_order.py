@@ -59,7 +59,7 @@ def _language(corpus: Corpus, results: Path, quick: bool, threads: int, say: Say
         return
     trained = Parser.train(corpus.train, threads=threads, **chosen)
     projective = bool(held_out[learner]["projective"])
-    scores = test_once(Parser(trained.model.with_projective(projective)), corpus, threads)
+    scores = test_once(trained.with_projective(projective), corpus, threads)
     decoding = "projective" if projective else "non-projective"
     write_json(path, {"signature": signed, "decoding": decoding, "test": scores.to_dict()})
     say(f"{corpus.language}: test UAS {scores.uas_no_punct:.2f}, LAS {scores.las_no_punct:.2f}")
@@ -76,6 +76,7 @@ def _contend(
         "templates": "standard",
         "patience": PATIENCE,
         "labels": "none",
+        "tags": "gold",
         **CONTENDERS[learner],
         **({"epochs": 2} if quick else {}),
     }

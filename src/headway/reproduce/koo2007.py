@@ -91,6 +91,7 @@ def _cell(
         "projective": projective,
         "single_root": corpus.single_root,
         "labels": "none",
+        "tags": "gold",
         "templates": "mcdonald2005",
         "epochs": 3 if quick else PASSES[learner],
         "patience": PATIENCE[learner],

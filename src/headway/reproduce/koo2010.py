@@ -45,8 +45,8 @@ from headway.training import Settings, checksum
 from headway.treebank import Sentence
 
 SETTINGS: dict[Order, dict[str, Any]] = {
-    "sibling": {"learner": "margin", "c": 300.0, "epochs": 10},
-    "grandsibling": {"learner": "margin", "c": 300.0, "epochs": 10},
+    "sibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
+    "grandsibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
 }
 STEPS = 5000
 COMPARED_ON = "danish"

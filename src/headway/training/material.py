@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.errors import TemplateError, TrainingError
 from headway.features.arc_features import ArcFeatures
+from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import Coder
 from headway.features.templates import load_templates
 from headway.learning.examples import Trees
@@ -60,9 +61,16 @@ class Material:
     pruner: Pruner | None = None
 
     @classmethod
-    def of(cls, sentences: Sequence[Sentence], settings: Settings, threads: int, show: Show | None = None) -> Material:
+    def of(
+        cls,
+        sentences: Sequence[Sentence],
+        settings: Settings,
+        threads: int,
+        show: Show | None = None,
+        clusters: Clusters = NO_CLUSTERS,
+    ) -> Material:
         """Number the words, size the features from the trees, code the sentences; train a pruner where needed."""
-        coder = Coder.learn(sentences)
+        coder = Coder.learn(sentences, clusters)
         kinds = {label for sentence in sentences for label in (sentence.labels or ())[1:] if label}
         labels = () if settings.labels == "none" else tuple(sorted(kinds))
         trees = code_trees(sentences, coder, labels)

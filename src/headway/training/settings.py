@@ -19,6 +19,7 @@ from headway.models.pruning import MAX_HEADS, THRESHOLD
 ModelName = Literal["arc", "sibling", "grandsibling"]
 LearnerName = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear"]
 LabelChoice = Literal["after", "joint", "none"]
+TagChoice = Literal["predicted", "gold"]
 
 # Passes over the data, and C, where the user gives none: from first trials on held-out Danish sentences. `headway tune`
 # finds better ones for a treebank.
@@ -31,6 +32,9 @@ _PRUNER_EPOCHS, _PRUNER_C = 4, 0.3
 @dataclass(frozen=True)
 class Settings:
     """What a model is trained with. `c` is the papers' C: the margin, or the weight of the data against w·w/2.
+
+    With `tags` "predicted", a tagger is trained too, and the parser on tags like those the tagger will give; with
+    "gold", on the treebank's own. `clusters` names a file of word clusters (`headway.features.clusters`).
 
     `labels` are chosen `after` the tree (default of the perceptrons), jointly with it (`joint`, default of the
     marginal-based learners), or not at all. `patience` passes without a better development score end the training.
@@ -45,7 +49,9 @@ class Settings:
     projective: bool = False
     single_root: bool = True
     labels: LabelChoice | None = None
+    tags: TagChoice = "predicted"
     templates: str = "standard"
+    clusters: str | None = None
     parts: str | None = None
     decoding: Decoding = "automata"
     threshold: float = THRESHOLD
@@ -64,6 +70,8 @@ class Settings:
             raise TrainingError(f"unknown learner {self.learner!r}; the learners are: {', '.join(_EPOCHS)}")
         if self.labels not in (None, *get_args(LabelChoice)):
             raise TrainingError(f"labels is {self.labels!r}; expected any of {', '.join(get_args(LabelChoice))}")
+        if self.tags not in get_args(TagChoice):
+            raise TrainingError(f"tags is {self.tags!r}; expected any of {', '.join(get_args(TagChoice))}")
         if self.optimiser not in get_args(Optimiser):
             raise TrainingError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(get_args(Optimiser))}")
         joint = self.learner in ("loglinear", "eg", "eg-loglinear")

@@ -1,0 +1,102 @@
+"""Weights in few bytes: the smallest are dropped, of the others each is rounded to one byte.
+
+A packed vector of N weights is three small arrays: a bit for every weight that says whether it is there (N / 8 bytes),
+a byte for every one that is, and two numbers. The byte holds the sign and k of
+
+    |w| = low * ratio^k,   k = 0 .. 126
+
+so that every weight is right to within ratio^(1/2), a few per cent, whether it is large or small. What is dropped are
+the smallest weights, as long as they sum to no more than a given share of all absolute weights: the same share for
+every vector of a model, found by bisection so that the file has the size asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import TrainingError
+
+Weights = NDArray[np.floating[Any]]
+Arrays = dict[str, NDArray[Any]]
+
+_LEVELS = 127
+_SIGN = 128
+_MOST_DROPPED = 0.6  # of the sum of absolute weights: a model with less is none
+_PARTS = ("there", "bytes", "range")
+
+
+def pack_all(vectors: Mapping[str, Weights], most_bytes: float) -> Arrays:
+    """Pack some vectors into no more than so many bytes together, dropping as little as that takes."""
+    profiles = {name: _Profile(weights) for name, weights in vectors.items()}
+    dropped, more = 0.0, _MOST_DROPPED
+    if sum(profile.size(more) for profile in profiles.values()) > most_bytes:
+        raise TrainingError("too small a file for the model, by more than can be dropped; ask for more megabytes")
+    if sum(profile.size(0.0) for profile in profiles.values()) <= most_bytes:
+        more = 0.0
+    while more - dropped > 1e-4:
+        middle = (dropped + more) / 2
+        if sum(profile.size(middle) for profile in profiles.values()) <= most_bytes:
+            more = middle
+        else:
+            dropped = middle
+    packed: Arrays = {}
+    for name, weights in vectors.items():
+        packed |= {f"{name}.{part}": array for part, array in pack(weights, profiles[name].least(more)).items()}
+    return packed
+
+
+class _Profile:
+    """The absolute weights of a vector in order, and their running sums."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._length = len(weights)
+        self._sorted = np.sort(np.abs(weights[weights != 0]))
+        self._sums = np.cumsum(self._sorted, dtype=np.float64)
+
+    def _first(self, dropped: float) -> int:
+        return int(np.searchsorted(self._sums, dropped * self._sums[-1], "right")) if len(self._sums) else 0
+
+    def least(self, dropped: float) -> float:
+        """The smallest weight that stays when this share of the sum is dropped."""
+        first = self._first(dropped)
+        return float(self._sorted[first]) if first < len(self._sorted) else np.inf
+
+    def size(self, dropped: float) -> int:
+        """Bytes when this share of the sum is dropped."""
+        return len(self._sorted) - self._first(dropped) + self._length // 8 + 300
+
+
+def pack(weights: Weights, least: float) -> Arrays:
+    """The weights of at least this size; an array a part, see the module's text."""
+    size = np.abs(weights)
+    there = (size >= least) & (size > 0)
+    kept = size[there].astype(np.float64)
+    low, high = (float(kept.min()), float(kept.max())) if len(kept) else (1.0, 1.0)
+    ratio = (high / low) ** (1 / (_LEVELS - 1))
+    levels = np.round(np.log(kept / low) / np.log(ratio)) if ratio > 1 else np.zeros(len(kept))
+    codes = levels.astype(np.uint8) | np.where(weights[there] < 0, _SIGN, 0).astype(np.uint8)
+    return {"there": np.packbits(there), "bytes": codes, "range": np.array([low, ratio])}
+
+
+def is_packed(arrays: Mapping[str, NDArray[Any]], name: str) -> bool:
+    """Whether the vector of this name is there in packed form."""
+    return f"{name}.{_PARTS[0]}" in arrays
+
+
+def unpack(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
+    """The vector of this name and length; a ValueError where its parts do not fit."""
+    there, codes, (low, ratio) = (arrays[f"{name}.{part}"] for part in _PARTS)
+    if there.dtype != np.uint8 or codes.dtype != np.uint8 or len(there) != -(-size // 8):
+        raise ValueError("the packed weights do not fit the templates")
+    value = np.float64(low) * np.float64(ratio) ** np.arange(_LEVELS + 1)
+    values = np.concatenate([value, -value]).astype(np.float32)
+    mask = np.unpackbits(there, count=size).view(np.bool_)
+    if np.count_nonzero(mask) != len(codes):
+        raise ValueError("the packed weights are not as many as they say")
+    weights = np.zeros(size, np.float32)
+    weights[mask] = values[codes]
+    return weights
