@@ -1,0 +1,20 @@
+"""For mkdocstrings: docstrings are Markdown but for their doctests, which become code blocks here."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from griffe import Extension, Object
+
+# from a line with the prompt to the next blank line
+_DOCTEST = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+class Doctests(Extension):
+    """Fences around the examples of every docstring."""
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        """Called for everything that is documented."""
+        if obj.docstring is not None:
+            obj.docstring.value = _DOCTEST.sub(lambda example: f"```python\n{example[0]}\n```", obj.docstring.value)

@@ -1,0 +1,62 @@
+"""What the site takes from the repository at build time: the commands' own help, and results that pages link to.
+
+A page writes `<!-- help -->` where the help of all commands belongs. Links that leave docs/ (`../experiments/...`) are
+as they must be for readers of the repository; on the site the files they name are pages too, and the links follow them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHOWN = (
+    "benchmarks/results/*.md",
+    "experiments/*/tables.md",
+    "experiments/*/figure*.svg",
+    "experiments/README.md",
+    "experiments/segmentation/README.md",
+)
+
+_HELP = "<!-- help -->"
+_OUTSIDE = re.compile(r"\]\(((?:\.\./)+)((?:benchmarks|experiments)/[^)#\s]*)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Results that are committed elsewhere become part of the site."""
+    for pattern in SHOWN:
+        for path in sorted(REPOSITORY.glob(pattern)):
+            name = path.relative_to(REPOSITORY).as_posix()
+            files.append(File(name, str(REPOSITORY), config.site_dir, config.use_directory_urls))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Help, and links into the repository: docs/ is one level that the site does not have."""
+    if _HELP in markdown:
+        markdown = markdown.replace(_HELP, commands())
+    if page.file.src_uri.startswith(("benchmarks/", "experiments/")):
+        return markdown
+    return _OUTSIDE.sub(lambda link: f"]({link[1].removeprefix('../')}{link[2]}", markdown)
+
+
+def commands() -> str:
+    """`headway --help` and that of every command, as the program prints them."""
+    import typer
+    from typer.testing import CliRunner
+
+    from headway.cli.app import app
+
+    group = typer.main.get_command(app)
+    names: list[str] = sorted(group.commands)  # type: ignore[attr-defined]
+    runner = CliRunner(env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"})
+    sections = []
+    for words in ([], *([name] for name in names)):
+        shown = runner.invoke(app, [*words, "--help"], prog_name="headway", terminal_width=100)
+        if shown.exit_code != 0:
+            raise RuntimeError(f"headway {' '.join(words)} --help failed: {shown.output}")
+        sections.append(f"## {' '.join(['headway', *words])}\n\n```text\n{shown.output.rstrip()}\n```\n")
+    return "\n".join(sections)

@@ -1,0 +1,100 @@
+"""The pages of docs/: their examples run, their links lead somewhere, and the site builds without a warning.
+
+`>>>` blocks are doctests, a page at a time, in an empty folder with examples/tiny.conllu. In `console` blocks each line
+after `$ ` is run there too and must succeed; what is shown of its output must be in it, line by line; `...` stands for
+what is left out.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DOCS = REPOSITORY / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+NAMES = [page.relative_to(DOCS).as_posix() for page in PAGES]
+
+_FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").mkdir()
+    shutil.copy(REPOSITORY / "examples" / "tiny.conllu", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for line, language, block in fences(page):
+        if ">>> " in block:
+            if "import spacy" in block:
+                pytest.importorskip("spacy")
+            run_doctest(block, names, page, line)
+        elif language == "console":
+            run_commands(block, page, line)
+
+
+def fences(page: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, language and text of each fenced block."""
+    text = page.read_text("utf-8")
+    for fence in _FENCE.finditer(text):
+        yield text.count("\n", 0, fence.start(3)), fence[2], fence[3]
+
+
+def run_doctest(block: str, names: dict[str, Any], page: Path, line: int) -> None:
+    test = doctest.DocTestParser().get_doctest(block, names, page.name, str(page), line)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    runner.run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert not runner.failures, "".join(said)
+
+
+def run_commands(block: str, page: Path, line: int) -> None:
+    """Each command with what the page shows of its output."""
+    # the `headway` of this environment, installed as a command or not
+    headway = f'headway() {{ {shlex.quote(sys.executable)} -m headway "$@"; }}'
+    environment = {**os.environ, "HEADWAY_QUIET": "1", "COLUMNS": "100"}
+    for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+        line_of_shell = f"{headway}; {command}"
+        done = subprocess.run(line_of_shell, shell=True, env=environment, capture_output=True, text=True, check=False)
+        where = f"{page.name}, line {line}: {command}"
+        assert done.returncode == 0, f"{where}\n{done.stderr}"
+        printed = [" ".join(each.split()) for each in done.stdout.splitlines()]
+        for expected in (" ".join(each.split()) for each in shown.splitlines()):
+            assert expected in ("", "...") or expected in printed, f"{where}\nnot printed: {expected}\n{done.stdout}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _FENCE.sub("", page.read_text("utf-8"))
+    for target in _LINK.findall(text):
+        if not target.startswith(("http://", "https://", "#", "mailto:")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"[\w/-]+\.md", (REPOSITORY / "mkdocs.yml").read_text("utf-8"))
+    assert sorted(listed) == NAMES
+
+
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    reference = (tmp_path / "site" / "reference" / "command-line" / "index.html").read_text("utf-8")
+    assert "headway evaluate" in reference
+    assert "--prune-threshold" in reference  # the commands' own help, not a copy
+    assert "TreeDistribution" in (tmp_path / "site" / "reference" / "inference" / "index.html").read_text("utf-8")
