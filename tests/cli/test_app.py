@@ -13,11 +13,19 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import headway
-from headway.cli import evaluate, info, options, parse, reproduce, train, tune
+from headway.cli import draw, evaluate, info, options, parse, reproduce, train, tune
 from headway.errors import HeadwayError
 from tests.cli.conftest import Invoke, Spawn, one_error
 
-COMMANDS = {"train": train, "parse": parse, "evaluate": evaluate, "tune": tune, "info": info, "reproduce": reproduce}
+COMMANDS = {
+    "train": train,
+    "parse": parse,
+    "draw": draw,
+    "evaluate": evaluate,
+    "tune": tune,
+    "info": info,
+    "reproduce": reproduce,
+}
 
 
 def test_help_lists_every_command(invoke: Invoke) -> None:
@@ -68,6 +76,8 @@ def test_version(invoke: Invoke, spawn: Spawn) -> None:
         ["train", "a.conllu"],
         ["train", "a.conllu", "-o", "m", "--learner", "magic"],
         ["train", "a.conllu", "-o", "m", "--epochs", "0"],
+        ["train", "a.conllu", "-o", "m", "--tags", "silver"],
+        ["train", "a.conllu", "-o", "m", "--megabytes", "-1"],
         ["train", "a.conllu", "-o", "m", "--threads", "0"],
         ["train", "a.conllu", "-o", "m", "--unlabelled", "--labels", "joint"],
         ["train", "a.conllu", "-o", "m", "--model", "magic"],
@@ -148,13 +158,14 @@ def test_names_are_those_of_the_library() -> None:
     from headway.learning.log_linear import Optimiser
     from headway.models.higher_order import Decoding
     from headway.models.pruning import MAX_HEADS, THRESHOLD
-    from headway.training import LabelChoice, LearnerName, Settings
+    from headway.training import LabelChoice, LearnerName, Settings, TagChoice
     from headway.treebank import Format
 
     assert [each.value for each in options.Learner] == list(get_args(LearnerName))
     assert {each.value for each in options.Optimiser} == set(get_args(Optimiser))
     assert {each.value for each in options.Format} == set(get_args(Format))
     assert {each.value for each in options.Labels} | {"none"} == set(get_args(LabelChoice))
+    assert [each.value for each in options.Tags] == list(get_args(TagChoice))
     assert {each.value for each in options.Decoding} == set(get_args(Decoding))
     assert (options.PRUNE_THRESHOLD, options.MAX_HEADS) == (THRESHOLD, MAX_HEADS)
     assert [each.value for each in options.Model] == list(get_args(get_type_hints(Settings)["model"]))

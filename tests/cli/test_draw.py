@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
 from headway.cli import draw as command
+from headway.cli import trees_as_text
 from headway.cli.failures import in_one_sentence
 from headway.drawing import comparison_drawing, heatmap_drawing, matplotlib_export, to_svg, tree_drawing, tree_text
-from headway.pipeline import Parsed, Parser
+from headway.pipeline import Parser
 from headway.treebank import Sentence, read_treebank, write_treebank
+from tests.cli import toy
 from tests.cli.conftest import Invoke, one_error
+from tests.cli.test_parse import with_spaces
 
 
 class Commands(TyperGroup):
@@ -127,7 +130,7 @@ def test_text_goes_to_the_terminal_or_into_one_file(here: Path, test_file: Path,
 def test_a_terminal_without_these_lines_gets_others(
     test_file: Path, trees: list[Sentence], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_has_lines", lambda encoding: False)
+    monkeypatch.setattr(trees_as_text, "_has_lines", lambda encoding: False)
     assert draw(test_file, "--format", "text").stdout == tree_text(trees[0], ascii=True) + "\n"
 
 
@@ -163,26 +166,40 @@ def test_a_treebank_without_trees_can_be_parsed_and_drawn(here: Path, model: Pat
     assert one_error(draw(bare, status=1)) == f"{bare}, line 1: the sentence has no heads to draw; parse it first"
 
 
-def test_a_text_is_split_and_parsed(here: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def parse_text(self: Parser, text: str) -> Iterator[Parsed]:
-        return self.parse(Sentence.from_words(line.split()) for line in text.splitlines())
+@pytest.fixture(scope="module")
+def text_model(folder: Path, invoke: Invoke) -> Path:
+    """A model that can split text: its treebank shows where there are no spaces."""
+    source, path = folder / "drawn.conllu", folder / "drawn.headway"
+    source.write_text(with_spaces(toy.treebank(60, seed=1)), encoding="utf-8")
+    invoke("train", source, "--epochs", 3, "-o", path)
+    return path
 
-    monkeypatch.setattr(Parser, "parse_text", parse_text, raising=False)
+
+def test_a_text_is_split_and_parsed(here: Path, text_model: Path) -> None:
     path = here / "a.txt"
-    path.write_text("\ufeffla hundo vidas .\nun kato .\n", encoding="utf-8")
-    expected = [
-        Parser.load(model).parse(Sentence.from_words(words.split())) for words in ("la hundo vidas .", "un kato .")
-    ]
-    draw(path, "--model", model, "--sentence", "all")
-    assert names(here) == ["a-1.svg", "a-2.svg", "a.txt"]
+    text = "la hundo vidas un kato.\r\n\r\nun kato amas floro! bela hundo vidas kato.\r\n"
+    path.write_text("\ufeff" + text, encoding="utf-8", newline="")
+    expected = list(Parser.load(text_model).parse_text(text))
+    assert len(expected) == 3
+    draw(path, "--model", text_model, "--sentence", "all")
+    assert names(here) == ["a-1.svg", "a-2.svg", "a-3.svg", "a.txt"]
     for number, parsed in enumerate(expected, start=1):
         assert (here / f"a-{number}.svg").read_text("utf-8") == svg_of(parsed.sentence)
-    error = one_error(draw(path, "--model", model, "--sentence", 3, status=1))
-    assert error == f"{path}: sentence 3 does not exist; there are 2 sentences"
-    path.write_bytes(b"\xff")
-    assert one_error(draw(path, "--model", model, status=1)) == f"{path}: the text is not valid UTF-8; save it as UTF-8"
-    monkeypatch.delattr(Parser, "parse_text")
-    assert "nothing to split a text into words with" in one_error(draw(path, "--model", model, status=1))
+    drawn = draw("-", "--model", text_model, "--sentence", 2, stdin=path.read_bytes()).stdout
+    assert drawn == svg_of(expected[1].sentence)
+    error = one_error(draw(path, "--model", text_model, "--sentence", 4, status=1))
+    assert error == f"{path}: sentence 4 does not exist; there are 3 sentences"
+    dataclasses.replace(Parser.load(text_model), segmenter=None).save(here / "m")
+    assert "cannot split text into words" in one_error(draw(path, "--model", "m", status=1))
+    path.write_bytes(b"un\n\xff")
+    error = one_error(draw(path, "--model", text_model, status=1))
+    assert error == f"{path}, line 2: 0xff at byte 4 is not valid UTF-8; save the file as UTF-8"
+
+
+def test_standard_input_is_looked_at(test_file: Path, text_model: Path) -> None:
+    data = test_file.read_bytes()
+    drawn = draw(test_file, "--model", text_model, "-o", "-").stdout
+    assert draw("-", "--model", text_model, stdin=data).stdout == drawn
 
 
 def test_the_last_column_of_conllx_is_no_probability(here: Path) -> None:
@@ -303,13 +320,14 @@ class _Terminal:
 def test_a_terminal_gets_colours_and_its_own_width(
     test_file: Path, trees: list[Sentence], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "sys", _Terminal())
+    monkeypatch.setattr(trees_as_text, "sys", _Terminal())
     monkeypatch.setenv("COLUMNS", "30")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    found = command._text(command._Found(1, trees[0], None, None), None, True)
+    found = trees_as_text.tree_as_text(trees[0], None, 0.5, "-")
     assert found == tree_text(trees[0], color=True, width=30)
+    assert trees_as_text.tree_as_text(trees[0], None, 0.5, "a.txt") == tree_text(trees[0])
     monkeypatch.setenv("NO_COLOR", "1")
-    assert command._text(command._Found(1, trees[0], None, None), None, True) == tree_text(trees[0], width=30)
+    assert trees_as_text.tree_as_text(trees[0], None, 0.5, "-") == tree_text(trees[0], width=30)
 
 
 def test_the_name_of_a_probability_is_what_parse_writes() -> None:

@@ -1,4 +1,4 @@
-"""`headway parse`: what comes out is what went in, but for the trees; probabilities; hostile models; streaming."""
+"""`headway parse`: what comes out is what went in, but for the trees; texts; doubts; hostile models; streaming."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.cli import reading
+from headway.drawing import tree_text
 from headway.inference.dual_decomposition import Status
 from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parser
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank
+from headway.treebank.raw_text import offsets_of
 from tests.cli import toy
 from tests.cli.conftest import Invoke, Spawn, one_error
 from tests.treebank.strategies import Written, written_sentences
@@ -424,3 +429,449 @@ def test_terminated_it_leaves_nothing_behind(model: Path, tmp_path: Path) -> Non
         process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
+
+
+# Text. The toy treebank with full stops right behind their words shows a segmenter how to split it.
+
+
+def with_spaces(treebank: str) -> str:
+    """The treebank with SpaceAfter=No before every full stop."""
+    lines = treebank.split("\n")
+    for i, line in enumerate(lines):
+        if "\tPUNCT\t" in line:
+            lines[i - 1] = lines[i - 1].rpartition("\t")[0] + "\tSpaceAfter=No"
+    return "\n".join(lines)
+
+
+def texts(count: int, seed: int) -> Iterator[str]:
+    """Sentences as people write them."""
+    for sentence in sentences(toy.treebank(count, seed).encode()):
+        yield f"{' '.join(sentence.forms[:-1])}{sentence.forms[-1]}"
+
+
+@pytest.fixture(scope="module")
+def text_model(folder: Path, invoke: Invoke) -> Path:
+    source, path = folder / "spaces.conllu", folder / "text.headway"
+    source.write_text(with_spaces(toy.treebank(60, seed=1)), encoding="utf-8")
+    invoke("train", source, "--epochs", 3, "-o", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def unsure_model(folder: Path, text_model: Path) -> Path:
+    """The same with random weights."""
+    parser = Parser.load(text_model)
+    weights = np.random.default_rng(3).normal(size=parser.model.weights.shape) / 4
+    path = folder / "unsure.headway"
+    dataclasses.replace(parser, model=dataclasses.replace(parser.model, weights=weights)).save(path)
+    return path
+
+
+TEXT = "\r\nLa hundo vidas un kato. Bela kato amas floro!\r\n\r\n\r\nun bela domo\r\nvidas ĉiun floro.\r\n"
+SENTENCES = ["La hundo vidas un kato.", "Bela kato amas floro!", "un bela domo vidas ĉiun floro."]
+
+
+def comments(text: bytes) -> list[tuple[str, ...]]:
+    return [each.layout.comments for each in sentences(text)]
+
+
+def assert_offsets(found: list[Sentence], text: str) -> None:
+    for sentence in found:
+        offsets = offsets_of(sentence)
+        assert offsets is not None
+        assert tuple(text[start:end] for start, end in offsets) == sentence.forms
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n", "\r"])
+def test_a_text_is_split_tagged_and_parsed(invoke: Invoke, text_model: Path, tmp_path: Path, newline: str) -> None:
+    text = TEXT.replace("\r\n", newline)
+    source, target = tmp_path / "a.txt", tmp_path / "a.conllu"
+    source.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    out = invoke("parse", text_model, source).stdout_bytes
+    assert comments(out) == [
+        ("# newpar", "# sent_id = 1", f"# text = {SENTENCES[0]}"),
+        ("# sent_id = 2", f"# text = {SENTENCES[1]}"),
+        ("# newpar", "# sent_id = 3", f"# text = {SENTENCES[2]}"),
+    ]
+    found = sentences(out)
+    assert_offsets(found, text)
+    expected = list(Parser.load(text_model).parse_text(text))
+    for one, right in zip(found, expected, strict=True):
+        assert one.heads is not None
+        assert one.heads.tolist() == right.heads.tolist()
+        assert (one.labels, one.upos, one.layout.misc) == (
+            right.labels,
+            right.sentence.upos,
+            right.sentence.layout.misc,
+        )
+    for words in (["-"], ["-", "--input", "text"]):
+        assert invoke("parse", text_model, *words, stdin=source.read_bytes()).stdout_bytes == out
+        assert invoke("parse", text_model, *words, stdin=gzip.compress(text.encode())).stdout_bytes == out
+    invoke("parse", text_model, source, "-o", target)
+    assert target.read_bytes() == out
+
+
+def test_sentences_on_lines(invoke: Invoke, text_model: Path) -> None:
+    text = "La hundo vidas un kato. Bela kato amas floro!\r\n\r\n  un bela domo\r\nvidas floro."
+    out = invoke("parse", text_model, "-", "--input", "lines", stdin=text.encode()).stdout_bytes
+    lines = ["La hundo vidas un kato. Bela kato amas floro!", "un bela domo", "vidas floro."]
+    assert comments(out) == [(f"# sent_id = {n}", f"# text = {line}") for n, line in enumerate(lines, start=1)]
+    assert_offsets(sentences(out), text)
+    assert [len(each) for each in sentences(out)] == [11, 3, 3]
+
+
+def test_tokens_are_kept(invoke: Invoke, text_model: Path) -> None:
+    text = "La hundo\tvidas kato.\n\n un  .\r\n"
+    out = invoke("parse", text_model, "-", "--input", "tokens", stdin=text.encode()).stdout_bytes
+    assert [sentence.forms for sentence in sentences(out)] == [("La", "hundo", "vidas", "kato."), ("un", ".")]
+    assert comments(out) == [("# sent_id = 1", "# text = La hundo vidas kato."), ("# sent_id = 2", "# text = un .")]
+    assert_offsets(sentences(out), text)
+    assert all("_" not in sentence.upos for sentence in sentences(out))
+
+
+@pytest.mark.parametrize("stdin", [b"", b"\n", b" \r\n\r\n", b"\xef\xbb\xbf"])
+def test_nothing_in_nothing_out(invoke: Invoke, text_model: Path, tmp_path: Path, stdin: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(stdin)
+    for words in ([], ["--input", "text"], ["--input", "lines"], ["--input", "tokens"], ["--format", "json"]):
+        for name in ("-", tmp_path / "a.txt"):
+            assert invoke("parse", text_model, name, *words, stdin=stdin).output == ""
+    assert "0 of 0 arcs" in invoke("parse", text_model, "-", "--format", "tree", "--confidence", 1, stdin=stdin).stderr
+
+
+WORD = "1\tun\t_\t_\t_\t_\t_\t_\t_\t_\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Dogs bark.\n", "text"),
+        ("\ufeffDogs\n", "text"),
+        ("# a heading\n\nDogs bark.\n", "text"),
+        ("#dogs bark", "text"),
+        ("a\tb\n", "text"),
+        (WORD, "conllu"),
+        ("\ufeff" + WORD, "conllu"),
+        (WORD.strip(), "conllu"),
+        (f"\r\n# text = un\r\n# x\n{WORD}", "conllu"),
+        (f"\ufeff# text = un\n{WORD}", "conllu"),
+        (f"Dogs bark.\n{WORD}", "text"),
+        ("x" * (reading._LOOKED_AT + 5), "text"),
+        ("\t" * 9 + "x" * reading._LOOKED_AT, "text"),
+        ("# x" * reading._LOOKED_AT, "text"),
+    ],
+)
+def test_the_first_line_tells_what_it_is_and_nothing_is_lost(text: str, kind: str, monkeypatch: Any) -> None:
+    data = text.encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    with reading._opened("-", None, reading.Input.CONLLU) as (found, source):
+        assert found == kind
+        assert isinstance(source, io.BufferedReader)
+        assert source.name == "standard input"
+        assert source.read() == data
+
+
+@pytest.mark.parametrize("line", ["Dogs bark.\n", WORD])
+def test_no_more_than_the_first_line_is_waited_for(line: str, monkeypatch: Any) -> None:
+    class Slow:
+        pieces = [line[:8].encode(), line[8:].encode()]  # noqa: RUF012  (used once)
+
+        def read1(self, size: int) -> bytes:
+            assert self.pieces, "waits for more"
+            piece, rest = self.pieces[0][:size], self.pieces[0][size:]
+            self.pieces[:1] = [rest] if rest else []
+            return piece
+
+        read = read1
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Slow()))
+    with reading._opened("-", None, reading.Input.CONLLU) as (found, source):
+        assert found == ("conllu" if line == WORD else "text")
+        assert isinstance(source, io.BufferedReader)
+        assert source.readline() == line.encode()
+
+
+def test_a_treebank_is_one_under_any_name_and_text_too(invoke: Invoke, text_model: Path, tmp_path: Path) -> None:
+    treebank, text = toy.treebank(3, seed=5), "un bela kato amas floro.\n"
+    for name in ("a.txt", "a", "a.conllu"):
+        (tmp_path / name).write_text(treebank, encoding="utf-8")
+        assert without_trees(invoke("parse", text_model, tmp_path / name).stdout) == without_trees(treebank)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert comments(invoke("parse", text_model, tmp_path / name, "--input", "text").stdout_bytes) == [
+            ("# newpar", "# sent_id = 1", f"# text = {text.strip()}")
+        ]
+    assert "columns; expected 10" in one_error(invoke("parse", text_model, tmp_path / "a.conllu", status=1))
+    assert "columns; expected 10" in one_error(
+        invoke("parse", text_model, tmp_path / "a", "--input", "conllu", status=1)
+    )
+    source = tmp_path / "a.conllu"
+    source.write_text(toy.treebank(1, seed=5, comments=False), encoding="utf-8")
+    out = invoke("parse", text_model, source, "--input", "conllx").stdout
+    assert without_trees(out) == without_trees(source.read_text("utf-8"))
+    out = invoke("parse", text_model, source, "--input", "conllx", "--format", "conllu").stdout
+    assert {row[-1] for row in without_trees(out) if len(row) > 1} == {"_"}
+
+
+@pytest.mark.parametrize("kind", ["text", "lines", "tokens", None])
+def test_text_that_is_not_utf8_is_an_error_with_its_line(
+    invoke: Invoke, text_model: Path, tmp_path: Path, kind: str | None
+) -> None:
+    source, target = tmp_path / "a.txt", tmp_path / "out.conllu"
+    source.write_bytes(b"un kato amas floro.\n\nun kato\nna\xefve\n")
+    words = [] if kind is None else ["--input", kind]
+    error = one_error(invoke("parse", text_model, source, "-o", target, *words, status=1))
+    assert error == f"{source}, line 4: 0xef at byte 32 is not valid UTF-8; save the file as UTF-8"
+    error = one_error(invoke("parse", text_model, "-", "-o", target, *words, stdin=source.read_bytes(), status=1))
+    assert error.startswith("standard input, line 4: 0xef at byte 32")
+    assert not target.exists()
+
+
+def test_input_that_breaks_off(invoke: Invoke, text_model: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.txt.gz"
+    source.write_bytes(gzip.compress(TEXT.encode())[:30])
+    assert one_error(invoke("parse", text_model, source, status=1)).startswith(f"{source}, line 1: the data break off")
+    error = one_error(invoke("parse", text_model, tmp_path / "none.txt", status=1))
+    assert error.startswith(f"{tmp_path / 'none.txt'}: the file cannot be opened")
+
+
+def test_json_is_an_object_a_sentence(invoke: Invoke, unsure_model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "a.jsonl"
+    result = invoke("parse", unsure_model, "-", "-o", target, stdin=TEXT.encode())
+    assert result.output == ""
+    lines = target.read_text("utf-8").splitlines()
+    expected = list(Parser.load(unsure_model).parse_text(TEXT))
+    for number, (line, parsed) in enumerate(zip(lines, expected, strict=True), start=1):
+        known = {"sent_id": str(number), "text": SENTENCES[number - 1]}
+        assert json.loads(line) == json.loads(json.dumps({**known, **parsed.to_json()}))
+        assert list(json.loads(line))[:3] == ["sent_id", "text", "words"]
+    for name in ("a.json", "A.JSON.gz"):
+        invoke("parse", unsure_model, "-", "-o", tmp_path / name, stdin=TEXT.encode())
+    assert gzip.decompress((tmp_path / "A.JSON.gz").read_bytes()) == target.read_bytes()
+    assert (tmp_path / "a.json").read_bytes() == target.read_bytes()
+    assert invoke("parse", unsure_model, "-", "--format", "json", stdin=TEXT.encode()).stdout_bytes == (
+        target.read_bytes()
+    )
+
+
+def test_json_of_a_treebank_has_what_it_says(invoke: Invoke, model: Path) -> None:
+    bare = toy.treebank(1, seed=3, comments=False)
+    out = invoke("parse", model, "-", "--format", "json", stdin=("#text=Un X\n# other\n" + bare + bare).encode()).stdout
+    first, second = map(json.loads, out.splitlines())
+    assert (first["text"], "sent_id" in first) == ("Un X", False)
+    assert list(second) == ["words", "probability", "status", "gap"]
+    assert second["words"][0]["offsets"] is None
+
+
+def test_json_has_no_infinity(invoke: Invoke, model: Path, test_file: Path, monkeypatch: Any) -> None:
+    given = Parser.parse
+
+    def parse(self: Parser, *args: Any, **options: Any) -> Any:
+        return (dataclasses.replace(each, gap=np.inf) for each in given(self, *args, **options))
+
+    monkeypatch.setattr(Parser, "parse", parse)
+    out = invoke("parse", model, test_file, "--format", "json").stdout
+    assert {json.loads(line)["gap"] for line in out.splitlines()} == {None}
+
+
+def test_trees_are_drawn(invoke: Invoke, text_model: Path, unsure_model: Path, tmp_path: Path) -> None:
+    expected = list(Parser.load(unsure_model).parse_text(TEXT))
+    drawn = [f"{each}\n{tree_text(parsed.sentence)}\n" for each, parsed in zip(SENTENCES, expected, strict=True)]
+    out = invoke("parse", unsure_model, "-", "--format", "tree", stdin=TEXT.encode()).stdout
+    assert out == "\n".join(drawn)
+    invoke("parse", unsure_model, "-", "--format", "tree", "-o", tmp_path / "a", stdin=TEXT.encode())
+    assert (tmp_path / "a").read_text("utf-8") == out
+
+    sure = expected[0].confidence
+    words = ("parse", unsure_model, "-", "--format", "tree")
+    out = invoke(*words, "--marginals", "--status", stdin=SENTENCES[0].encode()).stdout
+    assert out == (
+        f"{SENTENCES[0]}\n# tree_probability = {sure.tree:.6g}\n# headway_status = EXACT\n"
+        f"{tree_text(expected[0].sentence, sure.arcs)}\n"
+    )
+    result = invoke(*words, "--confidence", 0.6, stdin=SENTENCES[0].encode())
+    assert result.stdout == f"{SENTENCES[0]}\n{tree_text(expected[0].sentence, sure.arcs, below=0.6)}\n"
+    assert result.stdout.count("? ") == (sure.arcs < 0.6).sum() > 0
+
+
+def test_trees_of_a_treebank_have_their_text_too(invoke: Invoke, model: Path) -> None:
+    text = with_spaces(toy.treebank(1, seed=3, comments=False)) + "# text = \x1b[2J un\n" + WORD + "\n# nothing\n\n"
+    blocks = invoke("parse", model, "-", "--format", "tree", stdin=text.encode()).stdout.split("\n\n")
+    assert [block.splitlines()[0] for block in blocks[:2]] == [next(texts(1, 3)), "\\x1b[2J un"]
+    assert blocks[2].strip() == ""
+
+
+def test_unsure_arcs_are_marked(invoke: Invoke, unsure_model: Path) -> None:
+    text = " ".join(texts(30, seed=4))
+    words = ("parse", unsure_model, "-", "--confidence", 0.6)
+    result = invoke(*words, stdin=text.encode())
+    both = invoke(*words, "--marginals", stdin=text.encode())
+    data = invoke(*words, "--format", "json", stdin=text.encode())
+    expected = list(Parser.load(unsure_model).parse_text(text))
+    arcs = np.concatenate([parsed.confidence.arcs[1:] for parsed in expected])
+    misc = [column for parsed in expected for column in parsed.sentence.layout.misc]
+    shown = [f"|HeadProbability={p:.4f}" for p in arcs]
+    marks = ["|Unsure=Yes" if p < 0.6 else "" for p in arcs]
+
+    def column(text: bytes) -> list[str]:
+        return [each for sentence in sentences(text) for each in sentence.layout.misc]
+
+    assert column(result.stdout_bytes) == [a + (b and b + c) for a, b, c in zip(misc, marks, shown, strict=True)]
+    assert column(both.stdout_bytes) == list(map("".join, zip(misc, marks, shown, strict=True)))
+    objects = [json.loads(line) for line in data.stdout.splitlines()]
+    assert [word["unsure"] for each in objects for word in each["words"]] == (arcs < 0.6).tolist()
+    assert b"tree_probability" not in result.stdout_bytes
+    assert 10 < (arcs < 0.6).sum() < len(arcs) - 10
+    told = f"headway: {(arcs < 0.6).sum()} of {len(arcs)} arcs less probable than 0.6\n"
+    assert [result.stderr, both.stderr, data.stderr] == [told] * 3
+
+
+def test_marks_of_an_earlier_parse_are_replaced(
+    invoke: Invoke, model: Path, random_model: Path, test_file: Path
+) -> None:
+    marked = invoke("parse", random_model, test_file, "--confidence", 0.6).stdout_bytes
+    assert b"|Unsure=Yes|HeadProbability=0." in marked
+    again = invoke("parse", model, "-", "--confidence", 0.6, stdin=marked)
+    assert again.stdout_bytes == invoke("parse", model, test_file, "--confidence", 0.6).stdout_bytes
+    assert invoke("parse", random_model, "-", "--confidence", 0.6, stdin=again.stdout_bytes).stdout_bytes == marked
+    assert b"Unsure" not in invoke("parse", model, "-", "--marginals", stdin=marked).stdout_bytes
+    assert b"Unsure" not in invoke("parse", random_model, test_file, "--confidence", 0).stdout_bytes
+
+
+@pytest.mark.parametrize("value", ["-0.1", "1.01", "nan", "inf", "x"])
+def test_confidence_is_a_probability(invoke: Invoke, value: str) -> None:
+    assert "Usage: headway" in invoke("parse", "m", "a.conllu", "--confidence", value, status=2).output
+
+
+def test_confidence_has_no_place_in_conllx(invoke: Invoke, model: Path, test_file: Path) -> None:
+    error = one_error(invoke("parse", model, test_file, "--confidence", 0.5, "--format", "conllx", status=1))
+    assert error == "CoNLL-X has no column for probabilities; write CoNLL-U (--format conllu)"
+
+
+def test_tags_are_kept_or_replaced(invoke: Invoke, text_model: Path, random_model: Path, test_file: Path) -> None:
+    wrong = test_file.read_text("utf-8").replace("\tNOUN\tN\t", "\tVERB\tV\t").encode()
+    kept = sentences(invoke("parse", text_model, "-", stdin=wrong).stdout_bytes)
+    assert not any("NOUN" in sentence.upos for sentence in kept)
+    replaced = sentences(invoke("parse", text_model, "-", "--retag", stdin=wrong).stdout_bytes)
+    assert [each.upos for each in replaced] == [each.upos for each in read_treebank(test_file)]
+    assert [each.layout.misc for each in replaced] == [each.layout.misc for each in kept]
+    error = one_error(invoke("parse", random_model, test_file, "--retag", status=1))
+    assert error == "--retag needs a tagger, which this model has not; train one with --tags predicted"
+
+
+def test_a_model_that_cannot_do_it_says_so(
+    invoke: Invoke, text_model: Path, random_model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "m"
+    dataclasses.replace(Parser.load(text_model), segmenter=None).save(path)
+    for kind in ("text", "lines"):
+        error = one_error(invoke("parse", path, "-", "--input", kind, stdin=b"Un kato.", status=1))
+        assert error.startswith("the model cannot split text into words")
+    assert sentences(invoke("parse", path, "-", "--input", "tokens", stdin=b"Un kato .").stdout_bytes)
+    dataclasses.replace(Parser.load(text_model), tagger=None).save(path)
+    for each, kind in ((random_model, "tokens"), (path, "text"), (path, "lines"), (path, "tokens")):
+        error = one_error(invoke("parse", each, "-", "--input", kind, stdin=b"Un kato.", status=1))
+        assert error.startswith("the model has no tagger, as it was trained on gold tags; give it a treebank with tags")
+
+
+def test_names_of_models(invoke: Invoke, text_model: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    from headway import pipeline
+    from headway.models import saved
+
+    monkeypatch.chdir(tmp_path)
+    for module in (saved, pipeline):
+        monkeypatch.setattr(module, "embedded_model", lambda name: text_model if name == "en" else None)
+    assert sentences(invoke("parse", "en", "-", stdin=b"un kato amas floro.").stdout_bytes)
+    error = one_error(invoke("parse", "fr", "-", stdin=b"un kato.", status=1))
+    assert error == "fr: no such file; give the path of a saved parser, or en, the model that comes with Headway"
+
+
+def test_trees_of_a_text_come_before_it_ends(spawn: Spawn, text_model: Path) -> None:
+    process = spawn("parse", text_model, "-", "--format", "json", stdin=-1)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    stdin, arrived, in_time = process.stdin, threading.Event(), list[bool]()
+
+    def feed() -> None:
+        stdin.write("\n\n".join(texts(3000, seed=1)).encode())
+        stdin.flush()
+        in_time.append(arrived.wait(timeout=120))
+        stdin.close()
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    first = json.loads(process.stdout.readline())
+    arrived.set()
+    rest = process.stdout.read()
+    feeder.join()
+    assert (process.wait(), in_time, first["sent_id"], rest.count(b"\n")) == (0, [True], "1", 2999)
+    process.stdout.close()
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("words", [[], ["--input", "text"], ["--input", "lines"], ["--format", "json"]])
+def test_what_is_typed_is_parsed_when_its_paragraph_ends(spawn: Spawn, text_model: Path, words: list[str]) -> None:
+    terminal, stdin = os.openpty()
+    process = spawn("parse", text_model, "-", *words, stdin=stdin)
+    os.close(stdin)
+    killer = threading.Timer(120, process.kill)
+    killer.start()
+    assert process.stdout is not None
+    seen = []
+    for number in (1, 2):
+        os.write(terminal, b"un bela kato\namas floro.\n\n" if "lines" not in words else b"kato amas floro.\n")
+        while True:
+            line = process.stdout.readline()
+            assert line, "no output"
+            seen.append(line)
+            if line == b"\n" or line.startswith(b"{"):
+                break
+        assert f"sent_id{' = ' if seen[0][:1] == b'#' else chr(34) + ': ' + chr(34)}{number}".encode() in b"".join(seen)
+    os.write(terminal, b"\x04")
+    out, err = process.communicate(timeout=60)
+    killer.cancel()
+    os.close(terminal)
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("form", ["conllu", "json", "tree"])
+def test_a_text_into_a_pipe_that_closes(spawn: Spawn, text_model: Path, tmp_path: Path, form: str) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("\n".join(texts(3000, seed=1)), encoding="utf-8")
+    process = spawn("parse", text_model, source, "--format", form)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
+
+
+def test_ctrl_c_ends_it(spawn: Spawn, text_model: Path, tmp_path: Path) -> None:
+    process = spawn("parse", text_model, "-", "-o", tmp_path / "out.conllu", stdin=-1)
+    try:
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+    finally:
+        process.kill()
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"\nheadway: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_does_not_grow_with_the_text(invoke: Invoke, text_model: Path, tmp_path: Path) -> None:
+    peaks = []
+    for count in (1500, 6000):
+        source = tmp_path / "a.txt"
+        source.write_text("\n\n".join(texts(count, seed=1)), encoding="utf-8")
+        tracemalloc.start()
+        try:
+            invoke("parse", text_model, source, "-o", tmp_path / "out.conllu")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert len(list(read_treebank(tmp_path / "out.conllu"))) >= count
+    assert peaks[1] < 1.2 * peaks[0]

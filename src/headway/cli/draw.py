@@ -7,16 +7,12 @@ Trees come from a treebank, or from a parser (`--model`), which also knows how p
 from __future__ import annotations
 
 import io
-import os
 import re
-import shutil
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -24,12 +20,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from headway.cli.failures import note, require_one_standard_input
+from headway.cli.reading import load_parser, sentences
+from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TreebankError
 
 if TYPE_CHECKING:
     from headway.drawing import Drawing
     from headway.inference.batch import Floats
-    from headway.pipeline import Parsed, Parser
     from headway.treebank import Sentence
 
 EXAMPLES = (
@@ -38,12 +35,12 @@ EXAMPLES = (
     "headway draw parsed.conllu --sentence all -o 'trees/{n}.png'",
     "headway draw parsed.conllu --gold gold.conllu -o errors.svg",
     "headway draw new.conllu --model model.headway --heatmap -o heads.svg",
+    'echo "Dogs bark." | headway draw - --model en --format text',
     "headway draw parsed.conllu --format text",
 )
 
 _PROBABILITY = "HeadProbability="
 _THRESHOLD = 0.5
-_COLUMNS = 100  # of text that goes into a file or a pipe
 
 
 class Picture(StrEnum):
@@ -70,7 +67,7 @@ class _Found:
 
 def draw(
     input: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A treebank, or a text (.txt) to parse first; - is standard input.")
+        str, typer.Argument(metavar="INPUT", help="A treebank, or with --model also a text; - is standard input.")
     ],
     *,
     output: Annotated[
@@ -178,19 +175,14 @@ def _require_sense(
 
 def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_Found]:
     """The sentences to draw, with the trees of the file or of the parser."""
-    from headway.treebank import read_treebank
-
     if model is None:
+        from headway.treebank import read_treebank
+
         for number, sentence in _chosen(read_treebank(input), wanted, input):
             yield _Found(number, sentence, _recorded(sentence), None)
         return
-    from headway.pipeline import Parser
-
-    parser = Parser.load(model)
-    if _is_text(input):
-        found: Iterable[Parsed] = (parsed for _, parsed in _chosen(_parsed_text(parser, input), wanted, input))
-    else:
-        found = parser.parse(sentence for _, sentence in _chosen(read_treebank(input), wanted, input))
+    parser = load_parser(model)
+    found = parser.parse(sentence for _, sentence in _chosen(sentences(parser, input), wanted, input))
     for number, parsed in enumerate(found, start=wanted or 1):
         yield _Found(number, parsed.sentence, parsed.confidence.arcs, parsed.marginals)
 
@@ -207,20 +199,6 @@ def _is_text(input: str) -> bool:
 def _plain_name(input: str) -> Path:
     """The name of a file without its folder and without what says that it is compressed."""
     return Path(Path(input).name.removesuffix(".gz").removesuffix(".xz"))
-
-
-def _parsed_text(parser: Parser, input: str) -> Iterator[Parsed]:
-    from headway.treebank.streams import open_source
-
-    parse_text = getattr(parser, "parse_text", None)
-    if parse_text is None:
-        raise TreebankError("this parser has nothing to split a text into words with; give a treebank", input)
-    with open_source(input) as stream:
-        try:
-            text = stream.read().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise TreebankError("the text is not valid UTF-8; save it as UTF-8", input) from None
-    yield from parse_text(text)
 
 
 _Item = TypeVar("_Item")
@@ -366,42 +344,14 @@ def _write(data: bytes, target: str) -> None:
 
 def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None) -> None:
     """Trees as text, a blank line between them: on the terminal, in one file, or each in its own where OUT has {n}."""
-    from headway.treebank.streams import open_target
-
     if output is not None and "{n}" in output:
         for each in found:
-            with open_target(output.replace("{n}", str(each.number))) as write:
-                write(_text(each, asked, False) + "\n")
+            name = output.replace("{n}", str(each.number))
+            with text_target(name) as write:
+                write(tree_as_text(each.sentence, _shading(each, asked), _THRESHOLD, name) + "\n")
         return
-    to_standard_output = output in (None, "-")
-    with nullcontext(partial(typer.echo, nl=False)) if to_standard_output else open_target(str(output)) as write:
+    name = output or "-"
+    with text_target(name) as write:
         for position, each in enumerate(found):
-            write("\n" * (position > 0) + _text(each, asked, to_standard_output) + "\n")
-
-
-def _text(found: _Found, asked: bool | None, to_standard_output: bool) -> str:
-    from headway.drawing import tree_text
-
-    to_terminal = to_standard_output and sys.stdout.isatty()
-    shown = _shading(found, asked)
-    return tree_text(
-        found.sentence,
-        probabilities=shown,
-        below=None if shown is None else _THRESHOLD,
-        color=to_terminal and not os.environ.get("NO_COLOR"),
-        ascii=to_standard_output and not _has_lines(sys.stdout.encoding),
-        width=shutil.get_terminal_size().columns if to_terminal else _COLUMNS,
-    )
-
-
-def _has_lines(encoding: str) -> bool:
-    """Can this encoding hold the characters that arcs are drawn with?
-
-    >>> _has_lines("utf-8"), _has_lines("latin-1")
-    (True, False)
-    """
-    try:
-        "┌┬└┴├┼│─═►".encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+            tree = tree_as_text(each.sentence, _shading(each, asked), _THRESHOLD, name)
+            write("\n" * (position > 0) + tree + "\n")

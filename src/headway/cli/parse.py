@@ -1,27 +1,38 @@
-"""`headway parse`: a treebank in, the same treebank with the parser's trees out.
+"""`headway parse`: text or a treebank in, trees out: as CoNLL-U, CoNLL-X, JSON, or drawn for the terminal.
 
-Everything is streamed, in the order of the input. All that the input holds is kept but for HEAD and DEPREL.
+Everything is streamed, in the order of the input. Of a treebank all is kept but for HEAD and DEPREL (and, with
+`--retag`, the tags). Words of a text have their place in it as TokenRange in MISC, in characters.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, cast
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.progress import counted
-from headway.errors import TreebankError
+from headway.cli.reading import Input, input_of, load_parser, portions
+from headway.cli.trees_as_text import text_target, tree_as_text
+from headway.errors import TrainingError, TreebankError
 
 if TYPE_CHECKING:
     from headway.pipeline import Confidence, Parsed
     from headway.treebank import Format, Sentence
 
 EXAMPLES = (
+    'echo "Dogs bark." | headway parse en -',
+    "headway parse en news.txt --format tree --confidence 0.6",
+    "headway parse en tweets.txt --input lines -o tweets.jsonl",
     "headway parse model.headway new.conllu -o parsed.conllu",
     "headway parse model.headway new.conllu --marginals -o unsure.conllu",
     "headway parse model.headway new.conllu --status -o proven.conllu",
@@ -29,24 +40,59 @@ EXAMPLES = (
 )
 
 _PROBABILITY = "HeadProbability="
+_UNSURE = "Unsure="
 _TREE_PROBABILITY = "# tree_probability = "
 _STATUS = "# headway_status = "
+_JOINERS = "\u200c\u200d"  # not printable, but of the spelling of words
+
+
+class Output(StrEnum):
+    """What comes out."""
+
+    CONLLU = "conllu"
+    CONLLX = "conllx"
+    JSON = "json"
+    TREE = "tree"
+
+
+@dataclass(frozen=True)
+class _Remarks:
+    """What is said of each tree besides heads and labels: probabilities, arcs below one, what is proved."""
+
+    marginals: bool
+    below: float | None
+    status: bool
 
 
 def parse(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that headway train wrote.")],
-    input: Annotated[str, typer.Argument(metavar="INPUT", help="The treebank to parse; - is standard input.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model that headway train wrote, or en, the one that is included.")
+    ],
+    input: Annotated[str, typer.Argument(metavar="INPUT", help="The text or treebank to parse; - is standard input.")],
     *,
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="OUTPUT", help="Where to; - is standard output.")
     ] = "-",
+    kind: Annotated[
+        Input | None,
+        typer.Option(
+            "--input",
+            help="What INPUT is: text; lines: a sentence on each; tokens: the same, spaces between words; a treebank.",
+            show_default="by its name or first line",
+        ),
+    ] = None,
     format: Annotated[
-        options.Format | None,
-        typer.Option(help="Format of the output, and of an input whose name does not say.", show_default="by name"),
+        Output | None,
+        typer.Option(help="What to write; json is an object a line, tree a drawing.", show_default="by name, conllu"),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option("--confidence", metavar="P", help="Mark the heads that are less probable than P, and count them."),
     ] = None,
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add each head's probability to MISC, and the tree's as a comment.")
     ] = False,
+    retag: Annotated[bool, typer.Option("--retag", help="Replace the tags that INPUT has by the model's.")] = False,
     mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of right heads.")] = False,
     projective: Annotated[
         bool | None,
@@ -63,31 +109,37 @@ def parse(
     threads: options.ThreadsOption = 1,
     skip_bad: options.SkipBadOption = False,
 ) -> None:
-    """Parse a treebank.
+    """Parse a text or a treebank.
 
-    The output is the input, line by line, but for HEAD and DEPREL.
+    A treebank comes out line by line as it was, but for HEAD and DEPREL.
     """
-    from headway.treebank import read_treebank, write_treebank
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise typer.BadParameter(f"--confidence is {confidence}; expected a probability, from 0 to 1")
+    known = kind or input_of(input)
+    write_as = format or _output_of(output) or (Output.CONLLX if known is Input.CONLLX else Output.CONLLU)
+    remarks = _Remarks(marginals, confidence, status)
+    _require_place(remarks, write_as)
 
-    read_as, write_as = _formats(input, output, format)
-    if marginals and write_as == "conllx":
-        raise TreebankError("CoNLL-X has no column for probabilities; write CoNLL-U (--format conllu)")
-    if status and write_as == "conllx":
-        raise TreebankError("CoNLL-X has no comments for --status; write CoNLL-U (--format conllu)")
-
-    from headway.pipeline import Parser
-
-    parser = Parser.load(model)
+    parser = load_parser(model)
+    if retag and parser.tagger is None:
+        raise TrainingError("--retag needs a tagger, which this model has not; train one with --tags predicted")
     if projective is not None:
-        parser = Parser(parser.model.with_projective(projective))
-    skipped, proofs = Skipped(), Proofs()
-    sentences = read_treebank(input, format=read_as, skip_bad=skipped if skip_bad else None)
-    parsed: Iterable[Parsed] = proofs.watch(parser.parse(sentences, mbr=mbr, exact=exact, threads=threads))
+        parser = parser.with_projective(projective)
+    skipped, proofs, doubts = Skipped(), Proofs(), Doubts(confidence)
+
+    def trees() -> Iterator[Parsed]:
+        unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
+        for portion in portions(parser, input, known, treebank=unnamed, skip_bad=skipped if skip_bad else None):
+            yield from parser.parse(portion, mbr=mbr, exact=exact, threads=threads, retag=retag)
+            sys.stdout.flush()  # for whoever types the next one
+
+    parsed: Iterable[Parsed] = doubts.watch(proofs.watch(trees()))
     if output != "-" or not sys.stdout.isatty():
         parsed = counted(parsed)
-    write_treebank(_written(parsed, marginals, status), output, format=write_as)
+    _write(parsed, remarks, write_as, output)
     skipped.report()
     proofs.report()
+    doubts.report()
 
 
 class Proofs:
@@ -110,31 +162,124 @@ class Proofs:
             typer.echo(f"headway: {self._open} of {self._sentences} trees not proved to be the best", err=True)
 
 
+class Doubts:
+    """Counts the arcs that are less probable than is asked for; None asks for nothing."""
+
+    def __init__(self, below: float | None) -> None:
+        self._below = below
+        self._arcs = 0
+        self._unsure = 0
+
+    def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
+        """The same trees, their arcs counted as they pass."""
+        for found in parsed:
+            if self._below is not None:
+                self._arcs += len(found.sentence)
+                self._unsure += int((found.confidence.arcs < self._below).sum())
+            yield found
+
+    def report(self) -> None:
+        """Say how many there were, if that was asked for."""
+        if self._below is not None:
+            typer.echo(f"headway: {self._unsure} of {self._arcs} arcs less probable than {self._below:g}", err=True)
+
+
 def _is_proven(found: Parsed) -> bool:
     from headway.inference.dual_decomposition import Status
 
     return found.status is not Status.ITERATION_LIMIT
 
 
-def _formats(input: str, output: str, format: options.Format | None) -> tuple[Format | None, Format]:
-    """What to read and what to write, by the names; `--format` says it where they do not, and decides on the output."""
+def _output_of(name: str) -> Output | None:
+    """What the name of the output says.
+
+    >>> _output_of("a.jsonl.gz"), _output_of("a.conll"), _output_of("-")
+    (<Output.JSON: 'json'>, <Output.CONLLX: 'conllx'>, None)
+    """
     from headway.treebank.files import format_of
 
-    given = cast("Format | None", format and format.value)
-    read_as = format_of(input) or given
-    return read_as, given or format_of(output) or read_as or "conllu"
+    path = PurePath(name.lower().removesuffix(".gz").removesuffix(".xz"))
+    if path.suffix in (".json", ".jsonl"):
+        return Output.JSON
+    treebank = format_of(name)
+    return None if treebank is None else Output(treebank)
 
 
-def _written(parsed: Iterable[Parsed], marginals: bool, status: bool) -> Iterator[Sentence]:
-    """Each sentence with what is to be said of its tree; what an earlier parse said is replaced."""
-    for found in parsed:
-        sentence = found.sentence
-        if marginals:
-            sentence = _with_probabilities(sentence, found.confidence)
-        if status:
-            gap = "" if _is_proven(found) else f" gap {found.gap:.3g}"
-            sentence = _with_comment(sentence, _STATUS, f"{found.status}{gap}")
-        yield sentence
+def _require_place(remarks: _Remarks, write_as: Output) -> None:
+    """CoNLL-X can hold nothing but the tree."""
+    if write_as is not Output.CONLLX:
+        return
+    if remarks.marginals or remarks.below is not None:
+        raise TreebankError("CoNLL-X has no column for probabilities; write CoNLL-U (--format conllu)")
+    if remarks.status:
+        raise TreebankError("CoNLL-X has no comments for --status; write CoNLL-U (--format conllu)")
+
+
+def _write(parsed: Iterable[Parsed], remarks: _Remarks, write_as: Output, output: str) -> None:
+    from headway.treebank import write_treebank
+    from headway.treebank.streams import open_target
+
+    if write_as is Output.JSON:
+        with open_target(output) as write:
+            for found in parsed:
+                write(json.dumps(_as_data(found, remarks.below), ensure_ascii=False, allow_nan=False) + "\n")
+    elif write_as is Output.TREE:
+        with text_target(output) as write:
+            for position, found in enumerate(parsed):
+                write("\n" * (position > 0) + _as_text(found, remarks, output) + "\n")
+    else:
+        noted = (_noted(found, remarks) for found in parsed)
+        write_treebank(noted, output, format=cast("Format", write_as.value))
+
+
+def _as_data(found: Parsed, below: float | None) -> dict[str, Any]:
+    """The tree as plain data, with the sentence's name and text where they are known."""
+    known = {name: _comment(found.sentence, name) for name in ("sent_id", "text")}
+    data = found.to_json()
+    if not math.isfinite(data["gap"]):
+        data["gap"] = None  # JSON has no infinity
+    if below is not None:
+        for word, probability in zip(data["words"], found.confidence.arcs[1:].tolist(), strict=True):
+            word["unsure"] = probability < below
+    return {**{name: value for name, value in known.items() if value is not None}, **data}
+
+
+def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
+    """The sentence, what is said of its tree, and the tree."""
+    from headway.treebank.raw_text import raw_text
+
+    sentence = found.sentence
+    text = _comment(sentence, "text") or raw_text([sentence]).text
+    lines = ["".join(c if c.isprintable() or c in _JOINERS else ascii(c)[1:-1] for c in text)]
+    if remarks.marginals:
+        lines.append(f"{_TREE_PROBABILITY}{found.confidence.tree:.6g}")
+    if remarks.status:
+        lines.append(f"{_STATUS}{_status(found)}")
+    shown = found.confidence.arcs if remarks.marginals or remarks.below is not None else None
+    return "\n".join([*lines, tree_as_text(sentence, shown, remarks.below, output)])
+
+
+def _comment(sentence: Sentence, name: str) -> str | None:
+    """The value of the comment of that name, if there is one."""
+    for comment in sentence.layout.comments:
+        key, equals, value = comment.removeprefix("#").partition("=")
+        if equals and key.strip() == name:
+            return value.strip()
+    return None
+
+
+def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
+    """The sentence with what is to be said of its tree; what an earlier parse said is replaced."""
+    sentence = found.sentence
+    if remarks.marginals or remarks.below is not None:
+        sentence = _with_probabilities(sentence, found.confidence, remarks)
+    if remarks.status:
+        sentence = _with_comment(sentence, _STATUS, _status(found))
+    return sentence
+
+
+def _status(found: Parsed) -> str:
+    return str(found.status) if _is_proven(found) else f"{found.status} gap {found.gap:.3g}"
 
 
 def _with_comment(sentence: Sentence, name: str, value: str) -> Sentence:
@@ -144,21 +289,32 @@ def _with_comment(sentence: Sentence, name: str, value: str) -> Sentence:
     return dataclasses.replace(sentence, layout=layout)
 
 
-def _with_probabilities(sentence: Sentence, confidence: Confidence) -> Sentence:
+def _with_probabilities(sentence: Sentence, confidence: Confidence, remarks: _Remarks) -> Sentence:
     layout, absent = sentence.layout, ("_",) * len(sentence)
     # CoNLL-X has PHEAD and PDEPREL in these columns.
     deps, misc = (layout.deps, layout.misc) if layout.format == "conllu" else (absent, absent)
-    probabilities = tuple(map(_with_probability, misc, confidence.arcs[1:].tolist()))
-    new = dataclasses.replace(layout, format="conllu", deps=deps, misc=probabilities)
-    tree = dataclasses.replace(sentence, layout=new)
-    return _with_comment(tree, _TREE_PROBABILITY, f"{confidence.tree:.6g}")
+    below = 0.0 if remarks.below is None else remarks.below
+    noted = (
+        _with_probability(column, probability, unsure=probability < below, shown=remarks.marginals)
+        for column, probability in zip(misc, confidence.arcs[1:].tolist(), strict=True)
+    )
+    tree = dataclasses.replace(
+        sentence, layout=dataclasses.replace(layout, format="conllu", deps=deps, misc=tuple(noted))
+    )
+    return _with_comment(tree, _TREE_PROBABILITY, f"{confidence.tree:.6g}") if remarks.marginals else tree
 
 
-def _with_probability(misc: str, probability: float) -> str:
-    """The MISC column with the probability behind what it held.
+def _with_probability(misc: str, probability: float, *, unsure: bool, shown: bool) -> str:
+    """The MISC column with the probability behind what it held, if it is to be shown or too low.
 
-    >>> _with_probability("_", 0.93121), _with_probability("HeadProbability=0.1|SpaceAfter=No", 1.0)
-    ('HeadProbability=0.9312', 'SpaceAfter=No|HeadProbability=1.0000')
+    >>> _with_probability("_", 0.93121, unsure=False, shown=True)
+    'HeadProbability=0.9312'
+    >>> _with_probability("HeadProbability=0.1|SpaceAfter=No", 0.25, unsure=True, shown=False)
+    'SpaceAfter=No|Unsure=Yes|HeadProbability=0.2500'
     """
-    kept = [part for part in misc.split("|") if part != "_" and not part.startswith(_PROBABILITY)]
-    return "|".join([*kept, f"{_PROBABILITY}{probability:.4f}"])
+    parts = [part for part in misc.split("|") if part != "_" and not part.startswith((_UNSURE, _PROBABILITY))]
+    if unsure:
+        parts.append(f"{_UNSURE}Yes")
+    if unsure or shown:
+        parts.append(f"{_PROBABILITY}{probability:.4f}")
+    return "|".join(parts) or "_"

@@ -15,28 +15,42 @@ EXAMPLES = (
     "headway reproduce koo2007 --data data/conllx",
     "headway reproduce koo2007 --data data/conllx --language dutch --language danish --threads 4",
     "headway reproduce koo2010 --data data/conllx --language danish",
+    "headway reproduce english --data data/UD_English-EWT",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
 )
 
 
 class Paper(StrEnum):
-    """Tables that can be made, a paper's or our own best arc-factored parsers: each a module of `headway.reproduce`."""
+    """Tables that can be made, a paper's or of our own parsers: each a module of `headway.reproduce`."""
 
     KOO2007 = "koo2007"
     KOO2010 = "koo2010"
     FERNANDES2012 = "fernandes2012"
     FIRST_ORDER = "first_order"
+    ENGLISH = "english"
 
 
 def reproduce(
-    paper: Annotated[Paper, typer.Argument(metavar="PAPER", help="koo2007, koo2010, fernandes2012 or first_order.")],
+    paper: Annotated[
+        Paper, typer.Argument(metavar="PAPER", help="koo2007, koo2010, fernandes2012, first_order or english.")
+    ],
     *,
     data: Annotated[
-        Path, typer.Option(metavar="DIR", exists=True, file_okay=False, help="A folder with one folder a language.")
+        Path,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="A folder with one folder a language; english: UD English-EWT's.",
+        ),
     ],
     language: Annotated[
         list[str] | None,
-        typer.Option(metavar="LANGUAGE", help="One of them; may be repeated.", show_default="all that are there"),
+        typer.Option(
+            metavar="LANGUAGE",
+            help="One of them (english: one of its parsers); may be repeated.",
+            show_default="all that are there",
+        ),
     ] = None,
     output: Annotated[
         Path | None,

@@ -1,0 +1,60 @@
+"""Trees drawn as text: for the terminal in its width, colours and characters, for files and pipes plainly."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from headway.inference.batch import Floats
+    from headway.treebank import Sentence
+
+_COLUMNS = 100  # of text that goes into a file or a pipe
+
+
+@contextmanager
+def text_target(output: str) -> Iterator[Callable[[str], None]]:
+    """A function that writes text to a file, or to standard output ("-") in its encoding."""
+    if output == "-":
+        yield partial(typer.echo, nl=False)
+        return
+    from headway.treebank.streams import open_target
+
+    with open_target(output) as write:
+        yield write
+
+
+def tree_as_text(sentence: Sentence, probabilities: Floats | None, below: float | None, output: str) -> str:
+    """The drawing that suits the output; arcs less probable than `below` are marked, without it all have theirs."""
+    from headway.drawing import tree_text
+
+    to_standard_output = output == "-"
+    to_terminal = to_standard_output and sys.stdout.isatty()
+    return tree_text(
+        sentence,
+        probabilities=probabilities,
+        below=None if probabilities is None else below,
+        color=to_terminal and not os.environ.get("NO_COLOR"),
+        ascii=to_standard_output and not _has_lines(sys.stdout.encoding),
+        width=shutil.get_terminal_size().columns if to_terminal else _COLUMNS,
+    )
+
+
+def _has_lines(encoding: str) -> bool:
+    """Can this encoding hold the characters that arcs are drawn with?
+
+    >>> _has_lines("utf-8"), _has_lines("latin-1")
+    (True, False)
+    """
+    try:
+        "┌┬└┴├┼│─═►".encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
