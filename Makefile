@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers unit format clean
+.PHONY: demo test lint types layers unit format docs embedded clean
 
-demo: $(VENV)/ready
+demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
 
 test: lint types layers unit
@@ -27,8 +27,21 @@ format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(VENV)/ready: pyproject.toml
+docs: $(VENV)/ready
+	$(BIN)/mkdocs build --strict
+
+# The English model that comes along, from UD English-EWT in the folder DATA: half an hour.
+embedded: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet spacy-lookups-data==1.0.5
+	$(BIN)/headway reproduce english --data $(DATA) --language en
+	cp experiments/english/models/en.headway src/headway/embedded/en.headway
+
+$(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/ready: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 

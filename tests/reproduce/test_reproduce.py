@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
-from headway.reproduce import fernandes2012, first_order, koo2007
+from headway.models.tagger import Tagger
+from headway.pipeline import Parser
+from headway.reproduce import fernandes2012, first_order, koo2007, koo2010
 from headway.reproduce.corpora import Corpus
 from headway.tuning import tune
 from tests.models.toy_treebank import sentences
@@ -79,6 +82,29 @@ def test_koo2007_table_3_goes_by_held_out_scores_and_the_sign_test_by_sentence(k
     assert f"Max-margin: better on {test.wins}, worse on {test.losses}" in tables
 
 
+def test_published_figures_are_with_gold_tags(koo: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell says so, and no tagger is trained for any experiment."""
+    monkeypatch.setattr(Tagger, "learn", lambda *_, **__: pytest.fail("a tagger is trained"))
+    for path in (koo / "quick").glob("*-*-*.json"):
+        settings = json.loads(path.read_text("utf-8"))["signature"]["settings"]
+        assert settings["tags"] == "gold"
+    assert {settings["tags"] for settings in koo2010.SETTINGS.values()} == {"gold"}
+    given: list[str] = []
+
+    def train(cls: Any, *_: Any, tags: str, **__: Any) -> Parser:
+        given.append(tags)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Parser, "train", classmethod(train))
+    monkeypatch.setattr("headway.reproduce.corpora.tune", partial(train, None))
+    for module in (first_order, fernandes2012, koo2007):
+        monkeypatch.setattr(module, "tune", partial(train, None), raising=False)
+    for run in (first_order.run, fernandes2012.run, koo2007.run, koo2010.run):
+        with pytest.raises(KeyboardInterrupt):
+            run(data, data / "elsewhere", languages=["toyish"], say=lambda line: None, **OPTIONS)
+    assert given == ["gold"] * 4
+
+
 def test_koo2007_computes_nothing_twice(koo: Path, data: Path) -> None:
     said: list[str] = []
     before = {path: path.stat().st_mtime_ns for path in (koo / "quick").glob("*-*-*.json")}
@@ -94,7 +120,7 @@ def test_first_order_trains_the_best_on_everything(data: Path, tmp_path: Path) -
     cell = json.loads((tmp_path / "quick" / "toyish.json").read_text("utf-8"))
     chosen = cell["signature"]["settings"]
     assert held_out[f"toyish-{chosen['learner']}"]["uas"] == max(found["uas"] for found in held_out.values())
-    assert chosen["labels"] == "after"
+    assert (chosen["labels"], chosen["tags"]) == ("after", "gold")
     assert cell["test"]["sentences"] == 12
     assert f"| {cell['test']['uas_no_punct']:.2f} |" in (tmp_path / "quick.md").read_text("utf-8")
 

@@ -1,0 +1,195 @@
+"""The English parser that comes with Headway, from UD English-EWT: trained, packed, measured.
+
+`DIR` holds the treebank's three files, `*train*.conllu[.gz]`, `*dev*` and `*test*`. Four parsers are trained, all
+grand-sibling, labelled, single-root, and all choose their pass on the development sentences:
+
+- `en`, the one that is packed and comes along: tags by its own tagger, word clusters in its features;
+- `without-clusters`: the same from the treebank alone;
+- `gold-tags` and `gold-tags-4000`, with the treebank's tags and lemmas, on all training sentences and on the first
+  4,000, as other parsers were measured on these files (`PEERS`).
+
+The test sentences are parsed once by each. Clusters are the Brown clusters of the package spacy-lookups-data.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from headway import __version__
+from headway.errors import TrainingError, TreebankError
+from headway.evaluation import calibration, evaluate, evaluate_conll2018
+from headway.pipeline import Parsed, Parser
+from headway.reproduce.corpora import Say, is_done, write_json
+from headway.training import checksum
+from headway.treebank import Sentence, read_treebank, require_tree
+from headway.treebank.raw_text import raw_text
+
+MEGABYTES = 24.0
+SETTINGS: dict[str, Any] = {"model": "grandsibling", "learner": "margin", "c": 400.0, "epochs": 10, "seed": 0}
+PARSERS: dict[str, dict[str, Any]] = {
+    "en": {"tags": "predicted", "clusters": True, "sentences": None},
+    "without-clusters": {"tags": "predicted", "clusters": False, "sentences": None},
+    "gold-tags": {"tags": "gold", "clusters": False, "sentences": None},
+    "gold-tags-4000": {"tags": "gold", "clusters": False, "sentences": 4000},
+}
+# UAS and LAS on the same test file, gold tokens: measured elsewhere, or as published for an earlier version of it.
+PEERS: dict[str, dict[str, tuple[float, float | None]]] = {
+    "en": {"UDPipe 1.2, published (UD 2.6)": (84.40, 81.08)},
+    "gold-tags": {"TurboParser basic": (85.24, None)},
+    "gold-tags-4000": {
+        "UDPipe 1": (84.08, 81.37),
+        "MSTParser, 2nd order": (83.58, 79.17),
+        "MSTParser, 1st order": (82.62, 78.44),
+        "TurboParser basic": (82.64, None),
+    },
+}
+
+
+def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
+    """Train and measure what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes."""
+    results, models = output / ("quick" if quick else "results"), output / "models"
+    for folder in (results, models):
+        folder.mkdir(parents=True, exist_ok=True)
+    most = 300 if quick else None
+    parts = {part: list(read_treebank(_file(data, part)))[:most] for part in ("train", "dev", "test")}
+    for name in languages or PARSERS:
+        if name not in PARSERS:
+            raise TrainingError(f"there is no parser {name!r}; there are {', '.join(PARSERS)}")
+        _parser(name, parts, results, models, quick, threads, say)
+    table = table_text(results)
+    (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")
+    say(table)
+
+
+def _parser(
+    name: str, parts: dict[str, list[Sentence]], results: Path, models: Path, quick: bool, threads: int, say: Say
+) -> None:
+    """Train, pack and measure one of the parsers."""
+    choice = PARSERS[name]
+    train = parts["train"][: choice["sentences"]]
+    settings = {**SETTINGS, "tags": choice["tags"], **({"epochs": 2} if quick else {})}
+    path = results / f"{name}.json"
+    signed = {
+        "headway": __version__,
+        "settings": {**settings, "clusters": choice["clusters"], "megabytes": MEGABYTES},
+        "data": {part: checksum(some) for part, some in {**parts, "train": train}.items()},
+    }
+    if is_done(path, signed):
+        return
+    started = time.monotonic()
+    with _clusters(choice["clusters"]) as clusters:
+        trained = Parser.train(train, parts["dev"], threads=threads, clusters=clusters, show=None, **settings)
+    seconds = time.monotonic() - started
+    model = models / f"{'quick-' if quick else ''}{name}.headway"
+    trained.save(model, megabytes=MEGABYTES)
+    parser = Parser.load(model)
+    say(f"{name}: trained in {seconds:.0f} s, {model.stat().st_size / 1e6:.1f} MB")
+    retag = choice["tags"] == "predicted"
+    whole = measure(trained, parts["dev"], retag, threads)
+    measured = {part: measure(parser, parts[part], retag, threads) for part in ("dev", "test")}
+    about = dict(parser.model.about)
+    found = {
+        "signature": signed,
+        "bytes": model.stat().st_size,
+        "training_seconds": seconds,
+        "best_pass": about["best_pass"],
+        "pruning": about["pruning"],
+        "dev_before_packing": whole,
+        **measured,
+    }
+    write_json(path, found)
+    say(f"{name}: test UAS {measured['test']['uas']:.2f}, LAS {measured['test']['las']:.2f}")
+
+
+def measure(parser: Parser, gold: Sequence[Sentence], retag: bool, threads: int) -> dict[str, Any]:
+    """Scores on gold tokens, in percent; with predicted tags also those of the tags, and from raw text."""
+    parsed = list(parser.parse(iter(gold), retag=retag, threads=threads))
+    scores = evaluate(gold, [found.sentence for found in parsed])
+    measured: dict[str, Any] = {
+        "words": scores.tokens,
+        "uas": scores.uas,
+        "las": scores.las,
+        "las_without_subtypes": evaluate_conll2018(gold, [found.sentence for found in parsed]).las.f1,
+        "uas_no_punct": scores.uas_no_punct,
+        "las_no_punct": scores.las_no_punct,
+        "proved": 100 * sum(str(found.status) != "ITERATION_LIMIT" for found in parsed) / len(parsed),
+        "calibration": asdict(arc_calibration(gold, parsed)),
+    }
+    if not retag:
+        return measured
+    for column in ("upos", "xpos", "feats", "lemmas"):
+        right = sum(
+            a == b
+            for one, other in zip(gold, parsed, strict=True)
+            for a, b in zip(getattr(one, column), getattr(other.sentence, column), strict=True)
+        )
+        measured[column] = 100 * right / scores.tokens
+    from_text = evaluate_conll2018(gold, [p.sentence for p in parser.parse_text(raw_text(gold).text, threads=threads)])
+    measured["from_raw_text"] = {name: figure["f1"] for name, figure in from_text.to_dict().items()}
+    return measured
+
+
+def arc_calibration(gold: Sequence[Sentence], parsed: Sequence[Parsed]) -> Any:
+    """Probabilities of the parser's arcs beside how often such arcs are right."""
+    sure = np.concatenate([found.confidence.arcs[1:] for found in parsed])
+    right = np.concatenate([p.heads[1:] == require_tree(g)[1:] for g, p in zip(gold, parsed, strict=True)])
+    return calibration(sure, right)
+
+
+@contextmanager
+def _clusters(wanted: bool) -> Iterator[str | None]:
+    """Brown clusters as `wcluster` writes them, from the package spacy-lookups-data."""
+    if not wanted:
+        yield None
+        return
+    found = find_spec("spacy_lookups_data")
+    if found is None or found.origin is None:
+        raise TrainingError("the clusters are those of spacy-lookups-data; pip install spacy-lookups-data==1.0.5")
+    source = Path(found.origin).parent / "data" / "en_lexeme_cluster.json.gz"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "clusters.txt"
+        with gzip.open(source, "rt", encoding="utf-8") as file, path.open("w", encoding="utf-8") as target:
+            for word, number in json.load(file).items():
+                if number and word.strip() and not set(word) & set("\t\n\r"):
+                    target.write(f"{bin(number)[:1:-1]}\t{word}\n")  # the path is written from its end
+        yield str(path)
+
+
+def _file(data: Path, part: str) -> Path:
+    found = next((path for path in sorted(data.glob(f"*{part}*.conllu*")) if path.is_file()), None)
+    if found is None:
+        raise TreebankError(f"no *{part}*.conllu[.gz] there; give the folder of UD English-EWT", str(data))
+    return found
+
+
+def table_text(results: Path) -> str:
+    """A row a parser, its peers below it, from the files there are."""
+    lines = [
+        "## UD English-EWT, gold tokens, all words",
+        "",
+        "| parser | MB | dev UAS | dev LAS | test UAS | test LAS | test LAS without subtypes |",
+        "| --- |" + " --- |" * 6,
+    ]
+    for name in PARSERS:
+        path = results / f"{name}.json"
+        if not path.exists():
+            continue
+        cell = json.loads(path.read_text("utf-8"))
+        dev, test = cell["dev"], cell["test"]
+        figures = [dev["uas"], dev["las"], test["uas"], test["las"], test["las_without_subtypes"]]
+        row = [f"**{name}**", f"{cell['bytes'] / 1e6:.1f}", *(f"{figure:.2f}" for figure in figures)]
+        lines.append("| " + " | ".join(row) + " |")
+        for peer, (uas, las) in PEERS.get(name, {}).items():
+            lines.append(f"| {peer} | | | | {uas:.2f} | {'' if las is None else f'{las:.2f}'} | |")
+    return "\n".join(lines) + "\n"
