@@ -159,11 +159,9 @@ def test_names_are_those_of_the_library() -> None:
     from headway.models.higher_order import Decoding
     from headway.models.pruning import MAX_HEADS, THRESHOLD
     from headway.training import LabelChoice, LearnerName, Settings, TagChoice
-    from headway.treebank import Format
 
     assert [each.value for each in options.Learner] == list(get_args(LearnerName))
     assert {each.value for each in options.Optimiser} == set(get_args(Optimiser))
-    assert {each.value for each in options.Format} == set(get_args(Format))
     assert {each.value for each in options.Labels} | {"none"} == set(get_args(LabelChoice))
     assert [each.value for each in options.Tags] == list(get_args(TagChoice))
     assert {each.value for each in options.Decoding} == set(get_args(Decoding))

@@ -40,7 +40,7 @@ EXAMPLES = (
 )
 
 _PROBABILITY = "HeadProbability="
-_THRESHOLD = 0.5
+_THRESHOLD = 0.7
 
 
 class Picture(StrEnum):

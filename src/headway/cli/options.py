@@ -1,6 +1,6 @@
 """Options that several commands share, and the settings they make.
 
-The names of models, learners and formats, and the pruner's defaults, are written here once more, as importing them
+The names of models and learners, and the pruner's defaults, are written here once more, as importing them
 would load the numerical libraries before a help text is shown; a test keeps both in step.
 """
 
@@ -60,13 +60,6 @@ class Decoding(StrEnum):
 
     AUTOMATA = "automata"
     DUAL = "dual"
-
-
-class Format(StrEnum):
-    """Formats of a treebank."""
-
-    CONLLU = "conllu"
-    CONLLX = "conllx"
 
 
 PRUNE_THRESHOLD, MAX_HEADS = 1e-3, 20

@@ -56,7 +56,7 @@ class Sample:
     is_statement: bool = False  # says something of the tree, and not of the drawing
 
 
-def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, threshold: float = 0.5) -> Drawing:
+def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, threshold: float = 0.7) -> Drawing:
     """The sentence's tree.
 
     With `probabilities`, (n+1,) by modifier (the first entry is not looked at), arcs are pale where the probability is
