@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -29,6 +30,9 @@ ARRAYS: dict[str, NDArray[Any]] = {
     "weights": np.linspace(-1.0, 1.0, 3000, dtype=np.float32),
     "empty": np.zeros(0),
     "pass": np.array([3]),
+    "bytes": np.random.default_rng(0).integers(0, 256, 1500, np.uint8),
+    "signed": np.arange(-60, 60, dtype=np.int8).reshape(3, 40),
+    "no bytes": np.zeros(0, np.uint8),
 }
 THING = Archive(KIND, {"text": "é|\t", "list": [1, 2.5, None], "deep": {"a": [True]}}, ARRAYS)
 
@@ -91,7 +95,7 @@ def test_round_trip(tmp_path: Path, compress: bool) -> None:
 
 @given(
     array=hnp.arrays(
-        st.sampled_from([np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64)]),
+        st.sampled_from([np.dtype(name) for name in ("f4", "f8", "i4", "i8", "i1", "u1")]),
         hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5),
     ),
     text=st.text(),
@@ -108,7 +112,7 @@ def test_it_is_a_zip_of_json_and_arrays(tmp_path: Path) -> None:
     path = tmp_path / "a.thing"
     saved(path)
     with zipfile.ZipFile(path) as file:
-        assert sorted(file.namelist()) == ["empty.npy", "headway.json", "pass.npy", "weights.npy"]
+        assert set(file.namelist()) == {"headway.json", *(f"{name}.npy" for name in ARRAYS)}
         assert json.loads(file.read("headway.json")) == {"headway": VERSION, "kind": KIND, **THING.data}
         np.testing.assert_array_equal(np.load(io.BytesIO(file.read("weights.npy"))), ARRAYS["weights"])
 
@@ -121,6 +125,62 @@ def test_the_file_has_the_permissions_of_any_new_file(tmp_path: Path, mask: int)
     finally:
         assert os.umask(before) == mask
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_bytes_are_stored_as_they_are_and_mapped(tmp_path: Path, compress: bool) -> None:
+    path = tmp_path / "a"
+    saved(path, compress=compress)
+    assert ARRAYS["bytes"].tobytes() in path.read_bytes()
+    found = load_archive(path, KIND).arrays
+    for name in ("bytes", "signed"):
+        assert isinstance(found[name], np.memmap)
+        with pytest.raises(ValueError, match="read-only"):
+            found[name][0] = 1
+    assert not any(isinstance(found[name], np.memmap) for name in ("weights", "pass", "empty"))
+
+
+def test_mapped_bytes_outlive_the_name_of_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    saved(path)
+    found = load_archive(path, KIND)
+    save_archive(Archive(KIND, {}, {"bytes": np.zeros(1500, np.uint8)}), path)
+    assert_same(found, THING)
+    path.unlink()
+    assert_same(found, THING)
+
+
+@pytest.mark.parametrize("name", ["bytes", "signed"])
+@pytest.mark.parametrize("compress", [True, False])
+def test_a_flipped_byte_of_what_is_mapped(tmp_path: Path, name: str, compress: bool) -> None:
+    content = bytearray(saved(tmp_path / "whole", compress=compress))
+    start = content.index(ARRAYS[name].tobytes())
+    for position in (start, start + 60, start + ARRAYS[name].nbytes - 1):
+        content[position] ^= 0x10
+        (tmp_path / "flipped").write_bytes(content)
+        assert "CRC" in refused(tmp_path / "flipped")
+        content[position] ^= 0x10
+    (tmp_path / "flipped").write_bytes(content)
+    assert_same(load_archive(tmp_path / "flipped", KIND), THING)
+
+
+@pytest.mark.parametrize("dtype", ["|i1", "|u1"])
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("length", [0, 15, 17, 10**9])
+def test_a_header_of_bytes_accounts_for_every_one(tmp_path: Path, dtype: str, compression: int, length: int) -> None:
+    path = tmp_path / "a"
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({length},), }}"
+    write_zip(path, {"headway.json": head(), "weights.npy": with_header(header, bytes(16))}, compression)
+    assert "weights.npy does not hold the array it claims" in refused(path)
+
+
+def test_a_stored_member_that_claims_more_than_the_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_zip(path, {"headway.json": head(), "weights.npy": npy(np.zeros(50, np.uint8))}, zipfile.ZIP_STORED)
+    content = path.read_bytes()
+    for size in (177, 179, 10**6):
+        path.write_bytes(patched_sizes(content, b"weights.npy", packed=size, unpacked=size))
+        refused(path)
 
 
 # What is damaged by accident
@@ -137,14 +197,16 @@ def test_truncated_files(tmp_path: Path, compress: bool) -> None:
 
 @pytest.mark.parametrize(("compress", "flip"), [(True, 0x06), (False, 0x01), (False, 0xFF)])
 def test_flipped_bytes(tmp_path: Path, compress: bool, flip: int) -> None:
-    """Every byte outside the large array's content, and some inside: an error, or what was saved.
+    """Every byte outside the arrays' contents, and some inside: an error, or what was saved.
 
     The names of members are bare text in a zip's directory: a flip there may lose an array, never change one.
     """
     content = saved(tmp_path / "whole", compress=compress)
-    start = content.index(b"weights.npy") + 200
     path = tmp_path / "flipped"
-    for position in [*range(start), *range(start, start + 8000, 997), *range(len(content) - 450, len(content))]:
+    headers = [found.start() for found in re.finditer(b"PK\x03\x04", content)]
+    assert len(headers) == 1 + len(ARRAYS)
+    around = {at + k for at in headers for k in range(230)}
+    for position in sorted({*around, *range(0, len(content), 997), *range(len(content) - 700, len(content))}):
         damaged = bytearray(content)
         damaged[position] ^= flip
         path.write_bytes(damaged)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,8 +20,9 @@ from numpy.typing import NDArray
 
 from headway import pipeline
 from headway.archive import load_archive
-from headway.errors import ArchiveError, HeadwayError, TrainingError
+from headway.errors import ArchiveError, HeadwayError, TrainingError, TreebankError
 from headway.inference.brute_force import all_trees
+from headway.models.saved import embedded_model
 from headway.pipeline import Parsed, Parser
 from headway.training import Progress
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank, roots, write_treebank
@@ -27,6 +30,8 @@ from headway.treebank import Sentence, is_projective, is_tree, read_treebank, ro
 from .models.toy_treebank import LABELS, sentences
 
 Floats = NDArray[np.float64]
+TINY = Path(__file__).parents[1] / "examples" / "tiny.conllu"
+trained = partial(Parser.train, tags="gold")  # what is about trees needs no tagger
 LEARNERS: dict[str, dict[str, Any]] = {
     "perceptron": {"epochs": 4},
     "margin": {"epochs": 4},
@@ -38,12 +43,12 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 @cache
 def toy_parser(labels: str = "after", **settings: Any) -> Parser:
-    return Parser.train(sentences(36, 1, crossing=True), learner="perceptron", epochs=4, labels=labels, **settings)
+    return trained(sentences(36, 1, crossing=True), learner="perceptron", epochs=4, labels=labels, **settings)
 
 
 @cache
 def calibrated_parser() -> Parser:
-    return Parser.train(sentences(10, 2), sentences(20, 3, crossing=True), learner="perceptron", epochs=3)
+    return trained(sentences(10, 2), sentences(20, 3, crossing=True), learner="perceptron", epochs=3)
 
 
 def shares(gold: list[Sentence], found: list[Parsed]) -> tuple[float, float]:
@@ -71,7 +76,7 @@ def bare(sentence: Sentence) -> Sentence:
 @pytest.mark.parametrize("learner", list(LEARNERS))
 @pytest.mark.parametrize("labels", ["after", "joint", "none"])
 def test_every_learner_with_every_way_to_label(learner: str, labels: str) -> None:
-    parser = Parser.train(sentences(36, 4, crossing=True), learner=learner, labels=labels, **LEARNERS[learner])
+    parser = trained(sentences(36, 4, crossing=True), learner=learner, labels=labels, **LEARNERS[learner])
     gold = sentences(30, 5, crossing=True)
     found = list(parser.parse(map(bare, gold)))
     uas, las = shares(gold, found)
@@ -89,7 +94,7 @@ def test_every_learner_with_every_way_to_label(learner: str, labels: str) -> Non
 def test_trees_are_of_the_class(projective: bool, single_root: bool) -> None:
     """Projective training on trees that are not works; whatever the words, the tree is of the class."""
     flags: dict[str, Any] = {"projective": projective, "single_root": single_root}
-    parser = Parser.train(sentences(30, 6, crossing=True, two_roots=not single_root), labels="none", epochs=3, **flags)
+    parser = trained(sentences(30, 6, crossing=True, two_roots=not single_root), labels="none", epochs=3, **flags)
     gold = sentences(30, 7, crossing=not projective, two_roots=not single_root)
     assert shares(gold, list(parser.parse(gold)))[0] > 97.0
     found = list(parser.parse(sentences(30, 8, crossing=True, two_roots=True)))
@@ -103,8 +108,8 @@ def test_training_from_files(tmp_path: Path) -> None:
     write_treebank(sentences(12, 9), train)
     write_treebank(sentences(6, 10), dev)
     settings: dict[str, Any] = {"learner": "perceptron", "epochs": 3}
-    from_files = Parser.train(train, str(dev), **settings)
-    in_memory = Parser.train(sentences(12, 9), sentences(6, 10), **settings)
+    from_files = trained(train, str(dev), **settings)
+    in_memory = trained(sentences(12, 9), sentences(6, 10), **settings)
     np.testing.assert_array_equal(from_files.model.weights, in_memory.model.weights)
     assert from_files.model.about == in_memory.model.about
 
@@ -127,27 +132,27 @@ def test_several_words_on_the_root(tmp_path: Path) -> None:
     with pytest.raises(
         TrainingError, match=r"train\.conllu: 4 of 8 trees have several words on the root; .*multi-root"
     ):
-        Parser.train(path)
+        trained(path)
     with pytest.raises(TrainingError, match=r"^the training data: 4 of 8 trees"):
-        Parser.train(sentences(8, 11, two_roots=True))
-    assert Parser.train(path, single_root=False, epochs=1).model.single_root is False
-    assert Parser.train(sentences(4, 11), dev=path, epochs=1).model.single_root  # development trees may have several
+        trained(sentences(8, 11, two_roots=True))
+    assert trained(path, single_root=False, epochs=1).model.single_root is False
+    assert trained(sentences(4, 11), dev=path, epochs=1).model.single_root  # development trees may have several
 
 
 def test_early_stopping_keeps_the_best_pass() -> None:
     """Training for exactly as many passes as the best one gives the same weights."""
     train, dev = sentences(20, 12), sentences(10, 13, crossing=True)
-    stopped = Parser.train(train, dev, learner="perceptron", epochs=40, patience=2)
+    stopped = trained(train, dev, learner="perceptron", epochs=40, patience=2)
     best, history = stopped.model.about["best_pass"], stopped.model.about["history"]
     assert len(history) == best + 2 < 40
-    exact = Parser.train(train, dev, learner="perceptron", epochs=best)
+    exact = trained(train, dev, learner="perceptron", epochs=best)
     np.testing.assert_array_equal(stopped.model.weights, exact.model.weights)
 
 
 def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
     train = sentences(20, 14)
     one, same, other, threaded = (
-        Parser.train(train, learner="perceptron", epochs=3, seed=seed, threads=threads)
+        trained(train, learner="perceptron", epochs=3, seed=seed, threads=threads)
         for seed, threads in ((1, 1), (1, 1), (2, 1), (1, 3))
     )
     for again in (same, threaded):
@@ -165,17 +170,17 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
     train, dev, file = sentences(20, 15), sentences(10, 16, crossing=True), tmp_path / "checkpoint"
     settings: dict[str, Any] = {"learner": "margin", "epochs": 5}
-    whole = Parser.train(train, dev, **settings)
+    whole = trained(train, dev, **settings)
 
     def interrupt(progress: Progress) -> None:
         if progress.number == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Parser.train(train, dev, checkpoint=file, show=interrupt, **settings)
+        trained(train, dev, checkpoint=file, show=interrupt, **settings)
     assert file.exists()
     numbers: list[tuple[str, int]] = []
-    resumed = Parser.train(train, dev, checkpoint=file, show=lambda p: numbers.append((p.stage, p.number)), **settings)
+    resumed = trained(train, dev, checkpoint=file, show=lambda p: numbers.append((p.stage, p.number)), **settings)
     assert [number for stage, number in numbers if stage == "tree"] == [3, 4, 5]
     assert file.exists()  # until the parser is saved, which is for the caller to say
     np.testing.assert_array_equal(resumed.model.weights, whole.model.weights)
@@ -187,21 +192,21 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_treebank_with_nothing_to_learn(learner: str) -> None:
     """Sentences of one word, all with the same label."""
     train = [Sentence.from_words([form], heads=[-1, 0]) for form in "abcab"]
-    parser = Parser.train(train, learner=learner, **LEARNERS[learner])
+    parser = trained(train, learner=learner, **LEARNERS[learner])
     assert parser.parse(Sentence.from_words(["a"])).heads.tolist() == [-1, 0]
 
 
 def test_settings_nobody_knows() -> None:
     with pytest.raises(TypeError, match="colour"):
-        Parser.train(sentences(2, 17), colour="red")
+        trained(sentences(2, 17), colour="red")
     with pytest.raises(HeadwayError, match="cannot read templates from no-such-table"):
-        Parser.train(sentences(2, 17), templates="no-such-table")
+        trained(sentences(2, 17), templates="no-such-table")
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
     table = tmp_path / "mine.txt"
     table.write_text("h.xpos m.xpos | dir dist\n", "utf-8")
-    parser = Parser.train(sentences(20, 18), templates=str(table), epochs=3)
+    parser = trained(sentences(20, 18), templates=str(table), epochs=3)
     assert [str(block.template) for block in parser.model.scorer.arcs.blocks] == [
         "h.xpos m.xpos | dir",
         "h.xpos m.xpos | dist",
@@ -332,7 +337,7 @@ def test_what_a_file_held_stays_in_it() -> None:
 def test_probabilities_by_enumeration(labels: str, projective: bool, single_root: bool) -> None:
     """Marginals, the tree's and the arcs' probabilities, and the tree with most heads expected right."""
     train = sentences(12, 23, crossing=True, two_roots=not single_root)
-    parser = Parser.train(
+    parser = trained(
         train, sentences(8, 24, crossing=True), learner="perceptron", epochs=2, labels=labels, projective=projective,
         single_root=single_root,
     )  # fmt: skip
@@ -376,7 +381,7 @@ def test_calibration_makes_development_trees_likelier_and_changes_none() -> None
     assert calibrated >= max(mean_log_likelihood(parser, dev, factor) for factor in (0.5, 0.8, 1.25, 2.0)) - 1e-3
     new = sentences(20, 25, crossing=True)
     assert mean_log_likelihood(parser, new) > mean_log_likelihood(parser, new, 1 / scale)
-    raw = Parser.train(sentences(10, 2), learner="perceptron", epochs=parser.model.about["best_pass"])
+    raw = trained(sentences(10, 2), learner="perceptron", epochs=parser.model.about["best_pass"])
     for one, other in zip(parser.parse(new), raw.parse(new), strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
         np.testing.assert_allclose(one.scores, scale * other.scores, rtol=1e-9, atol=1e-9)
@@ -419,3 +424,220 @@ def test_a_full_disk_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.Mo
         toy_parser("none").save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["toy.headway"]
+
+
+# Plain words and text
+
+
+@cache
+def text_parser() -> Parser:
+    """Trained on the forty sentences of the examples, as anyone would first."""
+    return Parser.train(TINY, epochs=8)
+
+
+def untagged(sentence: Sentence) -> Sentence:
+    return Sentence.from_words(sentence.forms)
+
+
+def test_training_makes_a_tagger_and_a_segmenter() -> None:
+    parser = text_parser()
+    assert parser.tagger is not None
+    assert parser.segmenter is not None
+    assert parser.model.about["settings"]["tags"] == "predicted"
+    assert toy_parser().tagger is None
+
+
+def test_tokens_text_and_sentences_alike() -> None:
+    """One sentence, however it is given, is one result; anything else is a stream of them."""
+    parser, tokens = text_parser(), ["The", "old", "woman", "reads", "a", "book", "."]
+    text = "The old woman reads a book."
+    ways = [tokens, tuple(tokens), text, Sentence.from_words(tokens), f" {text} ".replace("old ", "old\n")]
+    found = [parser.parse(way) for way in ways]
+    by_hand = Sentence.from_words(
+        tokens, lemmas=found[0].sentence.lemmas, upos=found[0].sentence.upos, xpos=found[0].sentence.xpos
+    )
+    tree = parser.parse(by_hand)
+    for parsed in found:
+        assert isinstance(parsed, Parsed)
+        assert parsed.sentence.forms == tuple(tokens)
+        assert parsed.sentence.upos == ("DET", "ADJ", "NOUN", "VERB", "DET", "NOUN", "PUNCT")
+        assert parsed.sentence.lemmas == ("the", "old", "woman", "read", "a", "book", ".")
+        assert parsed.heads.tolist() == tree.heads.tolist()
+        assert parsed.labels == tree.labels
+    for stream in (iter(ways), (way for way in ways), [tokens, *ways[3:]], dict.fromkeys(ways[1:3])):
+        many = list(parser.parse(stream))
+        assert len(many) in (len(ways), 3, 2)
+        assert all(parsed.heads.tolist() == found[0].heads.tolist() for parsed in many)
+    assert [parsed.sentence.forms for parsed in parser.parse(iter(["Dogs bark.", "Cats sleep."]))] == [
+        ("Dogs", "bark", "."), ("Cats", "sleep", "."),
+    ]  # fmt: skip
+
+
+def test_nothing_to_parse() -> None:
+    parser = text_parser()
+    assert list(parser.parse([])) == []
+    assert list(parser.parse(iter(()))) == []
+    assert list(parser.parse_text(" \n ")) == []
+    for empty in ("", " \n"):
+        assert parser.parse(empty).heads.tolist() == [-1]
+    assert [parsed.heads.tolist() for parsed in parser.parse(iter(["", "Go"]))] == [[-1], [-1, 0]]
+
+
+def test_given_tags_are_kept_unless_asked_otherwise() -> None:
+    parser = text_parser()
+    odd = Sentence.from_words(["The", "dog", "sleeps", "."], upos=["X", *"___"], lemmas=["THE", *"___"])
+    kept, again = parser.parse(odd), parser.parse(odd, retag=True)
+    assert (kept.sentence.upos, kept.sentence.lemmas) == (odd.upos, odd.lemmas)
+    assert again.sentence.upos == ("DET", "NOUN", "VERB", "PUNCT")
+    assert again.sentence.lemmas == ("the", "dog", "sleep", ".")
+    assert odd.upos == ("X", "_", "_", "_")
+    mixed = [odd, untagged(odd), odd]
+    assert [p.sentence.upos[0] for p in parser.parse(iter(mixed))] == ["X", "DET", "X"]
+    assert [p.sentence.upos[0] for p in parser.parse(mixed, retag=True)] == ["DET"] * 3
+    assert mixed[1].upos == ("_", "_", "_", "_")
+
+
+def test_retag_without_a_tagger_changes_nothing() -> None:
+    (sentence,) = sentences(1, 31)
+    assert toy_parser().parse(sentence, retag=True).sentence.upos == sentence.upos
+
+
+def test_a_whole_text() -> None:
+    text = "The dog sleeps. A small bird sings.\n\nThe old woman reads a book."
+    found = list(text_parser().parse_text(text))
+    assert [parsed.sentence.forms for parsed in found] == [
+        ("The", "dog", "sleeps", "."), ("A", "small", "bird", "sings", "."),
+        ("The", "old", "woman", "reads", "a", "book", "."),
+    ]  # fmt: skip
+    for parsed in found:
+        assert parsed.offsets is not None
+        assert tuple(text[start:end] for start, end in parsed.offsets) == parsed.sentence.forms
+    later = text_parser().sentences(text, offset=100)
+    assert [pipeline.offsets_of(s)[0] for s in later] == [  # type: ignore[index]
+        (start + 100, end + 100) for start, end in (parsed.offsets[0] for parsed in found)  # type: ignore[index]
+    ]  # fmt: skip
+
+
+def test_offsets_where_there_was_a_text_only() -> None:
+    parser = text_parser()
+    assert parser.parse("  The dog").offsets == ((2, 5), (6, 9))
+    assert parser.parse(["The", "dog"]).offsets is None
+    assert parser.parse(Sentence.from_words(["The", "dog"])).offsets is None
+
+
+def test_what_a_parser_cannot_read() -> None:
+    without_tagger, without_segmenter = toy_parser(), replace(text_parser(), segmenter=None)
+    for text in ("the stone moves", ["the", "stone"], ("the",)):
+        with pytest.raises(TrainingError, match=r"no tagger, as it was trained on gold tags; .*tags='predicted'"):
+            without_tagger.parse(text)
+    with pytest.raises(TrainingError, match="no tagger"):
+        list(without_tagger.parse(iter([["the", "stone"]])))
+    with pytest.raises(TrainingError, match=r"cannot split text into words.*give it tokens"):
+        without_segmenter.parse("The dog sleeps.")
+    with pytest.raises(TrainingError, match="cannot split text"):
+        without_segmenter.parse_text("The dog sleeps.")
+    assert without_segmenter.parse(["The", "dog"]).sentence.upos == ("DET", "NOUN")
+
+
+@pytest.mark.parametrize("token", ["The dog sleeps.", "a\tb", "a\n b", "New\u00a0York"])
+def test_tokens_with_white_space(token: str) -> None:
+    """A list of sentences is easily taken for one of tokens."""
+    with pytest.raises(TreebankError, match=r"has white space in it; .*parse_text"):
+        text_parser().parse(["Cats", token])
+
+
+def test_a_model_without_tags_needs_no_tagger() -> None:
+    train = [Sentence.from_words(s.forms, heads=s.heads, labels=s.labels) for s in sentences(20, 32)]
+    parser = Parser.train(train, epochs=3)
+    assert parser.tagger is None
+    assert parser.parse(["the", "stone7", "moves", "."]).heads.tolist() == [-1, 2, 3, 0, 3]
+
+
+def test_as_plain_data() -> None:
+    parsed = text_parser().parse("The dog sleeps.")
+    data = parsed.to_json()
+    read = json.loads(json.dumps(data))["words"]
+    assert [word | {"offsets": tuple(word["offsets"])} for word in read] == data["words"]
+    assert [word["id"] for word in data["words"]] == [1, 2, 3, 4]
+    columns = {"form": "forms", "lemma": "lemmas", "upos": "upos", "xpos": "xpos", "feats": "feats"}
+    for key, name in columns.items():
+        assert tuple(word[key] for word in data["words"]) == getattr(parsed.sentence, name)
+    assert [word["head"] for word in data["words"]] == parsed.heads[1:].tolist()
+    assert [word["label"] for word in data["words"]] == list(parsed.labels[1:])
+    assert [word["offsets"] for word in data["words"]] == [(0, 3), (4, 7), (8, 14), (14, 15)]
+    np.testing.assert_allclose([word["probability"] for word in data["words"]], parsed.confidence.arcs[1:], atol=1e-6)
+    assert data["probability"] == parsed.confidence.tree
+    assert (data["status"], data["gap"]) == ("EXACT", 0.0)
+    assert {word["offsets"] for word in text_parser().parse(["The", "dog"]).to_json()["words"]} == {None}
+
+
+def test_as_a_picture() -> None:
+    parsed = text_parser().parse("The dog <sleeps> & runs.")
+    svg = parsed.to_svg()
+    assert parsed._repr_svg_() == svg
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    assert {"The", "dog"} <= {(element.text or "").strip() for element in root.iter()}
+    assert ElementTree.fromstring(text_parser().parse("").to_svg()).tag.endswith("svg")
+
+
+def test_another_class_of_trees_keeps_the_rest() -> None:
+    parser = text_parser()
+    other = parser.with_projective(True)
+    assert other.model.projective
+    assert not parser.model.projective
+    assert other.tagger is parser.tagger
+    assert other.segmenter is parser.segmenter
+
+
+def test_the_parser_is_trained_on_the_tags_it_will_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tagger that gives the same tag to all words: there is none else in the model."""
+    one = {"upos": ("X",), "xpos": ("Y",), "feats": ("_",)}
+
+    def same(text: list[Sentence], *_: Any, **__: Any) -> list[Sentence]:
+        return [replace(s, **{name: tag * len(s) for name, tag in one.items()}) for s in text]
+
+    monkeypatch.setattr("headway.training.words.jackknifed", same)
+    fields = Parser.train(sentences(8, 33), epochs=1).model.coder.fields
+    assert (list(fields["upos"]), list(fields["xpos"])) == (["X"], ["Y"])
+
+
+def test_clusters_are_part_of_a_saved_parser(tmp_path: Path) -> None:
+    paths = tmp_path / "paths"
+    paths.write_text("0101\tthe\n0110\ta\n111111111\tstone1\n", "utf-8")
+    parser = Parser.train(sentences(12, 34), clusters=str(paths), epochs=2)
+    paths.unlink()
+    parser.save(tmp_path / "toy")
+    again = Parser.load(tmp_path / "toy")
+    assert again.model.coder.clusters == parser.model.coder.clusters
+    assert again.tagger is not None
+    assert again.tagger.coder.clusters.paths == {"the": "0101", "a": "0110", "stone1": "111111111"}
+    text = sentences(10, 35)
+    for one, other in zip(again.parse(text, retag=True), parser.parse(text, retag=True), strict=True):
+        assert one.to_conllu() == other.to_conllu()
+
+
+def test_a_saved_parser_reads_text_alike(tmp_path: Path) -> None:
+    text_parser().save(tmp_path / "tiny.headway")
+    again = Parser.load(tmp_path / "tiny.headway")
+    text = "My brother found the keys. The Dog Sleeps!\n\nXyzzy's birds sing, and a dog reads."
+    expected = [parsed.to_conllu() for parsed in text_parser().parse_text(text)]
+    assert [parsed.to_conllu() for parsed in again.parse_text(text)] == expected
+    assert [parsed.to_conllu() for parsed in again.parse_text(text, threads=2)] == expected
+
+
+@pytest.mark.skipif(embedded_model("en") is None, reason="the English model is not built")
+def test_the_english_model_comes_along() -> None:
+    found = list(Parser.load("en").parse_text("Economic news had little effect on financial markets. Dogs don't bark."))
+    assert [parsed.sentence.forms[:3] for parsed in found] == [("Economic", "news", "had"), ("Dogs", "do", "n't")]
+    assert found[0].labels[1:4] == ("amod", "nsubj", "root")
+    assert found[0].heads[1:4].tolist() == [2, 3, 0]
+
+
+def test_a_name_that_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the name comes first."""
+    with pytest.raises(ArchiveError, match="xx: no such file"):
+        Parser.load("xx")
+    monkeypatch.chdir(tmp_path)
+    toy_parser().save("en")
+    assert Parser.load("en").model.about == json.loads(json.dumps(toy_parser().model.about))

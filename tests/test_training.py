@@ -71,6 +71,7 @@ def trained(
 def test_defaults_are_written_out() -> None:
     margin, loglinear = Settings().complete(), Settings(learner="loglinear").complete()
     assert (margin.learner, margin.labels, margin.epochs) == ("margin", "after", 10)
+    assert (margin.tags, margin.clusters) == ("predicted", None)
     assert margin.c is not None
     assert margin.c > 0
     assert loglinear.labels == "joint"
@@ -89,6 +90,7 @@ def test_defaults_are_written_out() -> None:
             "unknown learner 'svm'; the learners are: perceptron, margin, loglinear, eg, eg-loglinear",
         ),
         ({"labels": "before"}, "labels is 'before'; expected any of after, joint, none"),
+        ({"tags": "silver"}, "tags is 'silver'; expected any of predicted, gold"),
         ({"optimiser": "sgd"}, "unknown optimiser 'sgd'; there are lbfgs, cg, adagrad, adam"),
         ({"epochs": 0}, "epochs is 0; at least one is needed"),
         ({"c": -1.0}, "C is -1.0; expected a number above 0"),
@@ -404,7 +406,9 @@ def test_more_passes_may_be_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("every_pass")
-@pytest.mark.parametrize("change", [{"seed": 1}, {"c": 3.0}, {"projective": True}, {"labels": "none"}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"c": 3.0}, {"projective": True}, {"labels": "none"}, {"tags": "gold"}, {"clusters": "x"}]
+)
 def test_checkpoints_of_other_settings_or_data(change: dict[str, Any], tmp_path: Path) -> None:
     text, file = sentences(6, 19), tmp_path / "checkpoint"
     trained(settings_for("margin"), text, None, file)

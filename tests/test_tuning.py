@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 
 from headway.errors import TrainingError
 from headway.evaluation import evaluate
+from headway.models.tagger import Tagger
 from headway.training import Material, Settings, train_arcs, training_trees
+from headway.treebank import Sentence
 from headway.tuning import tune
 
 from .models.toy_treebank import sentences
 
+tuned = partial(tune, tags="gold")
+
 
 def test_every_c_is_tried_in_both_decodings_and_the_best_wins() -> None:
-    tuning = tune(sentences(30, 1, crossing=True), grid=(0.5, 50.0), learner="margin", epochs=3, labels="none")
+    tuning = tuned(sentences(30, 1, crossing=True), grid=(0.5, 50.0), learner="margin", epochs=3, labels="none")
     assert [(trial.c, trial.projective) for trial in tuning.trials] == [
         (0.5, False), (0.5, True), (50.0, False), (50.0, True),
     ]  # fmt: skip
@@ -24,15 +31,15 @@ def test_every_c_is_tried_in_both_decodings_and_the_best_wins() -> None:
 
 
 def test_a_projective_model_is_decoded_projectively_only() -> None:
-    tuning = tune(sentences(20, 2, crossing=True), grid=(5.0,), projective=True, epochs=2, labels="none")
+    tuning = tuned(sentences(20, 2, crossing=True), grid=(5.0,), projective=True, epochs=2, labels="none")
     assert [trial.projective for trial in tuning.trials] == [True]
     assert tuning.parser.model.projective
 
 
 def test_the_last_tenth_is_held_out_and_the_winner_is_trained_on_the_rest() -> None:
     data = sentences(40, 3, crossing=True)
-    tuning = tune(data, grid=(10.0,), epochs=2, labels="none")
-    settings = Settings(c=10.0, epochs=tuning.settings.epochs, labels="none").complete()
+    tuning = tuned(data, grid=(10.0,), epochs=2, labels="none")
+    settings = Settings(c=10.0, epochs=tuning.settings.epochs, labels="none", tags="gold").complete()
     material = Material.of(training_trees(data[:36], settings, "train"), settings, threads=1)
     alone = train_arcs(material, settings, None, None, None, "")
     scale = tuning.parser.model.about["scale"]
@@ -43,21 +50,39 @@ def test_the_last_tenth_is_held_out_and_the_winner_is_trained_on_the_rest() -> N
 
 def test_development_data_may_be_given_and_may_be_of_another_class() -> None:
     dev = sentences(9, 5, two_roots=True)
-    tuning = tune(sentences(20, 4), dev, grid=(10.0,), epochs=2, labels="none")
+    tuning = tuned(sentences(20, 4), dev, grid=(10.0,), epochs=2, labels="none")
     assert tuning.parser.model.about["train"]["sentences"] == 20
 
 
 def test_the_grid_of_the_learner_is_the_default() -> None:
-    tuning = tune(sentences(12, 6), learner="perceptron", epochs=1, labels="none")
+    tuning = tuned(sentences(12, 6), learner="perceptron", epochs=1, labels="none")
     assert {trial.c for trial in tuning.trials} == {0.0}
+
+
+def test_trials_are_scored_on_the_tags_of_a_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It learns from the sentences that are not held out; the parser comes with it."""
+    data, learn = sentences(20, 9), Tagger.learn
+    learnt: list[list[Sentence]] = []
+
+    def spy(text: list[Sentence], *rest: Any, **more: Any) -> Tagger:
+        learnt.append(list(text))
+        return learn(text, *rest, **more)
+
+    monkeypatch.setattr(Tagger, "learn", spy)
+    tuning = tune(data, grid=(10.0,), epochs=1, labels="none")
+    assert learnt[0] == data[:18]
+    assert all(sentence not in text for text in learnt for sentence in data[18:])
+    assert tuning.settings.tags == "predicted"
+    found = [parsed.sentence for parsed in tuning.parser.parse(data[18:], retag=True)]
+    assert max(trial.uas for trial in tuning.trials) == pytest.approx(evaluate(data[18:], found).uas_no_punct)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5])
 def test_a_share_that_is_none(share: float) -> None:
     with pytest.raises(TrainingError, match=f"{share}"):
-        tune(sentences(12, 7), held_out=share)
+        tuned(sentences(12, 7), held_out=share)
 
 
 def test_too_few_sentences_to_hold_some_out() -> None:
     with pytest.raises(TrainingError, match="too few"):
-        tune(sentences(5, 8))
+        tuned(sentences(5, 8))

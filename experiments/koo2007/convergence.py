@@ -19,8 +19,8 @@ from headway.learning.progress import Pass
 from headway.training import Material, Settings, checksum, training_trees
 
 RUNS = {
-    "eg": Settings(learner="eg", c=0.01, epochs=100),
-    "loglinear": Settings(learner="loglinear", c=0.1, epochs=400),
+    "eg": Settings(learner="eg", c=0.01, epochs=100, tags="gold"),
+    "loglinear": Settings(learner="loglinear", c=0.1, epochs=400, tags="gold"),
 }
 
 

@@ -20,7 +20,7 @@ from headway.pipeline import Parser
 from headway.training import checksum
 from headway.treebank import read_treebank, roots
 
-SETTINGS = {"learner": "margin", "c": 300.0, "epochs": 6, "labels": "none", "seed": 0}
+SETTINGS = {"learner": "margin", "c": 300.0, "epochs": 6, "labels": "none", "tags": "gold", "seed": 0}
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ def main(path: str) -> None:
     rows = {}
     for labels in ("after", "joint"):
         start = time.perf_counter()
-        parser = Parser.train(train, single_root=single_root, labels=labels)
+        parser = Parser.train(train, single_root=single_root, labels=labels, tags="gold")
         seconds = time.perf_counter() - start
         scores = evaluate(dev, [found.sentence for found in parser.parse(dev)])
         intervals = bootstrap_intervals(scores)
@@ -40,7 +40,8 @@ def main(path: str) -> None:
             "training_seconds": seconds,
         }
         print(labels, rows[labels], flush=True)
-    signature = {"headway": __version__, "settings": asdict(Settings().complete()), "data": checksum(sentences)}
+    settings = asdict(Settings(tags="gold").complete())
+    signature = {"headway": __version__, "settings": settings, "data": checksum(sentences)}
     target = Path(__file__).parent / f"{Path(path).parent.name}.json"
     target.write_text(json.dumps({"signature": signature, **rows}, indent=1) + "\n", "utf-8")
 

@@ -148,9 +148,9 @@ class Parsed:
         ]
         return {"words": words, "probability": sure.tree, "status": str(self.status), "gap": self.gap}
 
-    def to_svg(self) -> str:
-        """The tree as a picture, arcs shaded by their probability; a notebook shows it by itself."""
-        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs))
+    def to_svg(self, *, below: float = 0.7) -> str:
+        """The tree as a picture, arcs shaded by probability and dashed `below` one; a notebook shows it by itself."""
+        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, threshold=below))
 
     _repr_svg_ = to_svg
 
@@ -250,8 +250,7 @@ class Parser:
         """The sentences of a text, split into words; `offset` is where it begins in a larger one."""
         if self.segmenter is None:
             raise TrainingError(
-                "the model cannot split text into words, as its treebank did not show how (no SpaceAfter in CoNLL-U); "
-                "give it tokens"
+                "the model cannot split text into words, as there were none to learn it from; give it tokens"
             )
         return self.segmenter.sentences(text, offset)
 
@@ -365,10 +364,10 @@ def _is_tokens(text: object) -> bool:
 
 
 def _token(token: str) -> str:
-    if len(token.split()) > 1:
+    if token.split() != [token]:
         raise TreebankError(
-            f"the token {token[:40]!r} has white space in it; for sentences of raw text give an iterator of them, "
-            "or parse_text one text"
+            f"the token {token[:40]!r} is empty or has white space in it; for sentences of raw text give an iterator "
+            "of them, or parse_text one text"
         )
     return token
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import headway
+from headway.archive import load_archive
 from headway.evaluation import evaluate
 from headway.pipeline import Parser
 from headway.training import Progress, Settings, Show
@@ -54,6 +55,8 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
         ("--learner eg-loglinear --unlabelled", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
         ("--learner loglinear --optimiser adam --unlabelled", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
         ("--templates mcdonald2005 --patience 3 --c 7", {"templates": "mcdonald2005", "patience": 3, "c": 7.0}),
+        ("--tags gold", {"tags": "gold"}),
+        ("--clusters paths.txt --tags predicted", {"clusters": "paths.txt"}),
         ("--model sibling", {"model": "sibling", "parts": "sibling"}),
         (
             "--model grandsibling --parts mine.txt --decoding dual --prune-threshold 0.01 --max-heads 4",
@@ -76,8 +79,9 @@ def test_settings_reach_the_trainer(
     assert [given.pop(name) for name in others] == ["a.conllu", None, 2, tmp_path / "m.checkpoint", None]
     chosen = Settings(**given).complete()
     assert (chosen.parts is None) == (chosen.model == "arc")  # arcs are all the parts of an arc-factored model
-    written_out = {name: value for name, value in vars(chosen).items() if name != "parts"}
+    written_out = {name: value for name, value in vars(chosen).items() if name not in ("parts", "clusters")}
     assert all(type(value) in (str, int, float, bool) for value in written_out.values())
+    assert type(chosen.clusters) in (str, type(None))
     expected = {**vars(Settings(epochs=2).complete()), **changed}
     assert {name: value for name, value in vars(chosen).items() if name != "labels"} == {
         name: value for name, value in expected.items() if name != "labels"
@@ -120,6 +124,16 @@ def test_settings_are_saved(invoke: Invoke, train_file: Path, tmp_path: Path) ->
     assert settings_of(path)["seed"] == 4
 
 
+def test_a_file_of_a_given_size(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    words = ("train", train_file, "--epochs", 1, "--unlabelled", "--megabytes")
+    invoke(*words, 2, "-o", tmp_path / "packed")
+    assert (tmp_path / "packed").stat().st_size <= 2e6
+    assert "weights.bytes" in load_archive(tmp_path / "packed", "parser").arrays
+    assert Parser.load(tmp_path / "packed").model.weights.any()
+    assert "ask for more megabytes" in one_error(invoke(*words, 0.01, "-o", tmp_path / "small", status=1))
+    assert [path.name for path in tmp_path.iterdir()] == ["packed"]
+
+
 def test_training_from_standard_input(invoke: Invoke, train_file: Path, model: Path, tmp_path: Path) -> None:
     invoke("train", "-", "--epochs", 3, "-o", tmp_path / "m", stdin=train_file.read_bytes())
     assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(model).model.weights)
@@ -127,10 +141,10 @@ def test_training_from_standard_input(invoke: Invoke, train_file: Path, model: P
 
 @contextmanager
 def _interrupting(passes: int) -> Iterator[Show]:
-    """A progress bar whose user presses Ctrl-C after so many passes."""
+    """A progress bar whose user presses Ctrl-C after so many passes over the trees."""
 
     def show(progress: Progress) -> None:
-        if progress.number == passes + 1:
+        if progress.stage == "tree" and progress.number == passes + 1:
             raise KeyboardInterrupt
 
     yield show

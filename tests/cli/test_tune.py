@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,13 @@ def test_json_is_what_tune_found(invoke: Invoke, train_file: Path) -> None:
 
 
 PERCEPTRON = Settings(
-    learner="perceptron", c=0.0, epochs=2, single_root=False, labels="none", templates="mcdonald2005", seed=6
+    learner="perceptron",
+    c=0.0,
+    epochs=2,
+    single_root=False,
+    labels="none",
+    templates="mcdonald2005",
+    seed=6,
 )
 MARGIN = Settings(c=1234567.5, epochs=3, projective=True, labels="after", optimiser="adam", patience=2)
 
@@ -75,6 +82,17 @@ def test_text_and_the_command_it_prints(
     assert by_hand.about["settings"] == vars(chosen.settings.complete())
     assert (by_tune.projective, by_hand.projective) == (True, chosen.settings.projective)
     assert by_tune.single_root == chosen.settings.single_root
+
+
+def test_the_command_it_prints_has_tags_and_clusters(
+    invoke: Invoke, monkeypatch: Any, model: Path, train_file: Path
+) -> None:
+    settings = replace(MARGIN, tags="gold", clusters="paths.txt")
+    tuning = Tuning(settings, True, (Trial(0.5, True, 2, 89.5, 1.26),), Parser.load(model))
+    monkeypatch.setattr("headway.tuning.tune", lambda *args, **keywords: tuning)
+    (line,) = (line for line in invoke("tune", train_file).stdout.splitlines() if line.startswith("chosen: "))
+    assert "--tags gold" in line
+    assert "--clusters paths.txt" in line
 
 
 def test_the_final_model_sees_all_the_training_data(

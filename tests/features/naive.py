@@ -47,8 +47,8 @@ def fine_tag(sentence: Sentence, node: int) -> str:
     return sentence.upos[node - 1] if own == "_" else own
 
 
-def value(sentence: Sentence, node: int, field: str) -> Value:
-    """A field of a node; node 0 is the root."""
+def value(sentence: Sentence, node: int, field: str, coder: Coder) -> Value:
+    """A field of a node; node 0 is the root. Only the clusters come from the coder."""
     if node == 0:
         return ROOT
     if not 0 < node <= len(sentence):
@@ -78,6 +78,10 @@ def value(sentence: Sentence, node: int, field: str) -> Value:
             return sentence.feats[node - 1]
         case "morph":
             return f"{fine_tag(sentence, node)}/{sentence.feats[node - 1]}"
+        case "bits" | "bits6" | "bits4":
+            paths = coder.clusters.paths
+            path = paths[form] if form in paths else paths.get(form.lower(), "_")
+            return path if field == "bits" else path[: int(field[-1])]
     raise AssertionError(field)
 
 
@@ -104,12 +108,12 @@ def features(template: Template, sentence: Sentence, coder: Coder, head: int, mo
     """What a template says of an arc."""
     nodes = {"h": head, "m": modifier}
     plain = [atom for atom in template.atoms if atom.node != "b" and atom.field != "feat"]
-    values = tuple(value(sentence, nodes[atom.node] + atom.offset, atom.field) for atom in plain)
+    values = tuple(value(sentence, nodes[atom.node] + atom.offset, atom.field, coder) for atom in plain)
     each: list[tuple[Value, ...]] = [()]
     for atom in template.atoms:
         if atom.node == "b":
             between = range(min(head, modifier) + 1, max(head, modifier))
-            values_between = [value(sentence, node, atom.field) for node in between]
+            values_between = [value(sentence, node, atom.field, coder) for node in between]
             each = [
                 (v,) for v in dict.fromkeys(v if v in coder.fields[atom.field] else UNKNOWN for v in values_between)
             ]
@@ -217,7 +221,7 @@ def part_key(template: Template, sentence: Sentence, coder: Coder, part: Part) -
     for position, atom in enumerate(template.atoms, start=3):
         node = part.nodes[atom.node]
         if node is not None:  # a code of 0 would add nothing
-            text = value(sentence, node + atom.offset, atom.field)
+            text = value(sentence, node + atom.offset, atom.field, coder)
             total += multiplier(template, position) * code(coder, atom.field, text)
     return total % 2**64
 

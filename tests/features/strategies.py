@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from headway.features.clusters import Clusters
 from headway.features.templates import CONJUNCTIONS, FIELDS, LARGEST_OFFSET, Atom, Template
 from headway.treebank import Sentence
 
 FORMS = ("Dog", "dog", "12.5", "barks", "barking", "über-Hund", "!")
 TAGS = ("N", "V", "P")
 FEATS = ("_", "Case=Nom", "Case=Nom|Number=Sing", "sg|neut|def", "Number=Sing")
+
+clusters = st.dictionaries(
+    st.sampled_from([form for form in FORMS if form != "dog"] + ["über-hund"]), st.text("01", min_size=1, max_size=9)
+).map(Clusters)
 
 plain_atoms = st.builds(
     Atom, st.sampled_from("hm"), st.integers(-LARGEST_OFFSET, LARGEST_OFFSET), st.sampled_from(FIELDS)

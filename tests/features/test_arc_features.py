@@ -21,7 +21,7 @@ from headway.features.templates import Template, load_templates, parse_templates
 from headway.treebank import Sentence
 
 from . import naive
-from .strategies import FORMS, TAGS, sentences, templates
+from .strategies import FORMS, TAGS, clusters, sentences, templates
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,7 +58,7 @@ class Case:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     text = draw(st.lists(sentences(), min_size=1, max_size=3))
-    coder = Coder.learn([*draw(st.lists(sentences(), max_size=1)), *text[1:]])
+    coder = Coder.learn([*draw(st.lists(sentences(), max_size=1)), *text[1:]], draw(clusters))
     table = draw(st.lists(templates(), min_size=1, max_size=5, unique=True))
     blocks = [Block(template, draw(st.integers(1, 7)), 0, 0) for template in table]
     return Case(text, coder, ArcFeatures.compile(blocks, coder), draw(st.integers(0, 999)))

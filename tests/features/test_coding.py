@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import TemplateError
+from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import MOST_FEATS, PADDING, Coder, shape, single_features
 from headway.features.templates import FIELDS, LARGEST_OFFSET
 from headway.treebank import Sentence
 
 from .naive import OUTSIDE, ROOT, UNKNOWN, code, single, value, words_shape
-from .strategies import sentences
+from .strategies import clusters, sentences
 
 some_sentences = st.lists(sentences(), max_size=4)
 
 
-@given(some_sentences, some_sentences)
-def test_every_code_is_its_words_own(seen: list[Sentence], new: list[Sentence]) -> None:
+@given(some_sentences, some_sentences, clusters)
+def test_every_code_is_its_words_own(seen: list[Sentence], new: list[Sentence], paths: Clusters) -> None:
     """Two columns of padding, the root, the words, two columns of padding, for each sentence in turn."""
-    coder = Coder.learn(seen)
+    coder = Coder.learn(seen, paths)
     text = [*new, *seen]
     coded = coder.code(text)
     assert len(coded) == len(text)
@@ -33,7 +34,7 @@ def test_every_code_is_its_words_own(seen: list[Sentence], new: list[Sentence]) 
     for sentence, root in zip(text, coded.roots.tolist(), strict=True):
         assert root == column + PADDING
         for node in range(-PADDING, len(sentence) + 1 + PADDING):
-            expected = [code(coder, field, value(sentence, node, field)) for field in FIELDS]
+            expected = [code(coder, field, value(sentence, node, field, coder)) for field in FIELDS]
             assert coded.nodes.codes[:, root + node].tolist() == expected
         column += len(sentence) + 1 + 2 * PADDING
     assert coded.nodes.codes.shape == (len(FIELDS), column)
@@ -72,10 +73,26 @@ def test_the_empty_sentence_and_no_sentence() -> None:
     assert nothing.nodes.codes.shape == (len(FIELDS), 0)
 
 
-@given(some_sentences, some_sentences)
-def test_a_saved_coder_codes_alike(seen: list[Sentence], new: list[Sentence]) -> None:
-    coder = Coder.learn(seen)
-    again = Coder.from_values({name: list(values) for name, values in coder.fields.items()}, list(coder.feats))
+def test_the_path_of_a_words_cluster_and_its_beginnings() -> None:
+    """As it is written, else in lower case; a word without a path has "_" for all three."""
+    paths = Clusters({"dog": "01101001", "Dog": "1110", "cat": "011011"})
+    text = [Sentence.from_words(["Dog", "dog", "DOG", "Cat", "cow"])]
+    coder = Coder.learn(text, paths)
+    assert list(coder.fields["bits"]) == ["1110", "01101001", "011011", "_"]
+    assert list(coder.fields["bits6"]) == ["1110", "011010", "011011", "_"]
+    assert list(coder.fields["bits4"]) == ["1110", "0110", "_"]
+    rows = dict(zip(coder.names, coder.code(text).nodes.codes.tolist(), strict=True))
+    assert rows["bits"][3:8] == [3, 4, 4, 5, 6]
+    assert rows["bits6"][3:8] == [3, 4, 4, 5, 6]
+    assert rows["bits4"][3:8] == [3, 4, 4, 4, 5]
+    assert Coder.learn(text).clusters == NO_CLUSTERS
+    assert list(Coder.learn(text).fields["bits"]) == ["_"]
+
+
+@given(some_sentences, some_sentences, clusters)
+def test_a_saved_coder_codes_alike(seen: list[Sentence], new: list[Sentence], paths: Clusters) -> None:
+    coder = Coder.learn(seen, paths)
+    again = Coder.from_values({name: list(values) for name, values in coder.fields.items()}, list(coder.feats), paths)
     assert again == coder
     one, other = coder.code(new), again.code(new)
     for ours, theirs in zip(one.nodes, other.nodes, strict=True):

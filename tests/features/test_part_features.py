@@ -23,7 +23,7 @@ from headway.features.templates import Atom, Template, load_templates, parse_tem
 from headway.treebank import Sentence
 
 from . import naive
-from .strategies import part_templates, sentences
+from .strategies import clusters, part_templates, sentences
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -90,7 +90,7 @@ def parts_of(draw: st.DrawFn, sentence: Sentence, over: str) -> list[naive.Part]
 def cases(draw: st.DrawFn) -> Case:
     over = draw(st.sampled_from(ROLES))
     text = draw(st.lists(sentences(), min_size=1, max_size=3))
-    coder = Coder.learn([*draw(st.lists(sentences(), max_size=1)), *text[1:]])
+    coder = Coder.learn([*draw(st.lists(sentences(), max_size=1)), *text[1:]], draw(clusters))
     table = draw(st.lists(part_templates(over), min_size=1, max_size=5, unique=True))
     blocks = [Block(template, draw(st.integers(1, 7)), 0, 0) for template in table]
     parts = [draw(parts_of(sentence, over)) for sentence in text]

@@ -23,7 +23,7 @@ from headway.models import automata_model
 from headway.models.arc_model import Prediction
 from headway.models.automata_model import AutomataModel
 from headway.models.higher_order import PartExamples
-from headway.models.saved import KIND
+from headway.models.saved import KIND, with_words
 from headway.pipeline import Parser
 from headway.training import Progress
 from headway.treebank import Sentence
@@ -40,9 +40,8 @@ CLASSES: list[dict[str, bool]] = [
 
 @cache
 def trained(model: str, decoding: str = "automata", labels: str = "after", learner: str = "margin") -> AutomataModel:
-    parser = Parser.train(
-        sentences(30, 1, crossing=True), model=model, decoding=decoding, labels=labels, learner=learner, epochs=4
-    )
+    choices = {"model": model, "decoding": decoding, "labels": labels, "learner": learner, "tags": "gold"}
+    parser = Parser.train(sentences(30, 1, crossing=True), epochs=4, **choices)
     assert isinstance(parser.model, AutomataModel)
     return parser.model
 
@@ -91,7 +90,7 @@ def test_it_learns_every_class(trees: dict[str, bool]) -> None:
     text = sentences(30, 6, crossing=True, two_roots=not trees["single_root"])
     new = sentences(20, 7, crossing=not trees["projective"], two_roots=not trees["single_root"])
     for decoding in ("automata", "dual"):
-        parser = Parser.train(text, model="sibling", decoding=decoding, labels="none", epochs=4, **trees)
+        parser = Parser.train(text, model="sibling", decoding=decoding, labels="none", tags="gold", epochs=4, **trees)
         assert isinstance(parser.model, AutomataModel)
         assert (parser.model.projective, parser.model.single_root) == tuple(trees.values())
         assert right_heads(parser.model, new) > 95.0
@@ -116,7 +115,7 @@ def test_labels_come_after_the_tree(model: str) -> None:
 def test_development_data_choose_the_pass_and_measure_the_pruning(model: str) -> None:
     shown: list[Progress] = []
     train, dev = sentences(16, 9), sentences(12, 10, crossing=True)
-    settings: dict[str, Any] = {"model": model, "labels": "none", "epochs": 3}
+    settings: dict[str, Any] = {"model": model, "labels": "none", "tags": "gold", "epochs": 3}
     with_dev = Parser.train(train, dev, show=shown.append, **settings).model.about
     assert {progress.stage for progress in shown} == {"pruner", "tree"}
     assert all(0.0 <= entry["dev"] <= 100.0 for entry in with_dev["history"])
@@ -132,7 +131,7 @@ def test_development_data_choose_the_pass_and_measure_the_pruning(model: str) ->
 @every_model
 def test_an_interrupted_training_goes_on(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
-    settings: dict[str, Any] = {"model": model, "labels": "none", "epochs": 3}
+    settings: dict[str, Any] = {"model": model, "labels": "none", "tags": "gold", "epochs": 3}
     text, file = sentences(12, 11, crossing=True), tmp_path / "checkpoint"
 
     def interrupt(progress: Progress) -> None:
@@ -164,7 +163,7 @@ def test_an_interrupted_training_goes_on(model: str, tmp_path: Path, monkeypatch
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], error: type[Exception], cause: str) -> None:
     with pytest.raises(error, match=cause):
-        Parser.train(sentences(4, 12), **{"model": "sibling", "epochs": 1, **settings})
+        Parser.train(sentences(4, 12), **{"model": "sibling", "tags": "gold", "epochs": 1, **settings})
 
 
 # Predictions
@@ -266,7 +265,7 @@ def test_saved_and_loaded(tmp_path: Path, model: str, labels: str) -> None:
         (again.pruner.weights, found.pruner.weights),
         (again.label_weights, found.label_weights),
     ):
-        assert ours.dtype == np.float64
+        assert ours.dtype == np.float32
         np.testing.assert_array_equal(ours, theirs.astype(np.float32))
     text = sentences(30, 17, crossing=True)
     for one, other in zip(again.predict(text), found.predict(text), strict=True):
@@ -354,7 +353,7 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
 
 @pytest.mark.parametrize("name", list(HOSTILE))
 def test_hostile_models(tmp_path: Path, name: str) -> None:
-    path, archive = tmp_path / "hostile.headway", trained("grandsibling").to_archive()
+    path, archive = tmp_path / "hostile.headway", with_words(trained("grandsibling").to_archive(), None, None)
     data, arrays = json.loads(json.dumps(archive.data)), {k: v.copy() for k, v in archive.arrays.items()}
     HOSTILE[name](data, arrays)
     save_archive(Archive(KIND, data, arrays), path)

@@ -161,7 +161,18 @@ def _command(train: str, dev: str | None, tuning: Tuning) -> str:
         words += ["--unlabelled"] if chosen.labels == "none" else ["--labels", chosen.labels]
     if chosen.parts not in (None, chosen.model):
         words += ["--parts", str(chosen.parts)]
-    for name in ("model", "templates", "decoding", "threshold", "max_heads", "optimiser", "patience", "seed"):
+    for name in (
+        "model",
+        "tags",
+        "clusters",
+        "templates",
+        "decoding",
+        "threshold",
+        "max_heads",
+        "optimiser",
+        "patience",
+        "seed",
+    ):
         value = getattr(chosen, name)
         words += [] if value == getattr(default, name) else [_OPTIONS.get(name, f"--{name}"), str(value)]
     decoding = "" if tuning.projective == chosen.projective else f"; parse with --{_decoding(tuning.projective)}"

@@ -30,19 +30,20 @@ class Lemmatiser:
     @classmethod
     def learn(cls, sentences: Sequence[Sentence]) -> Lemmatiser | None:
         """Learn from the lemmas of a treebank; None where it has none."""
+        if all(lemma == "_" for s in sentences for lemma in s.lemmas):
+            return None
         lemmas: dict[tuple[str, str], Counter[str]] = {}
         for s in sentences:
             for form, lemma, *tag in zip(s.forms, s.lemmas, s.upos, s.xpos, s.feats, strict=True):
                 if lemma != "_" or form == "_":
                     lemmas.setdefault((_key(*tag), form), Counter())[lemma] += 1
-        if not lemmas:
-            return None
         chosen = {word: counts.most_common(1)[0][0] for word, counts in lemmas.items()}
         taken: dict[str, dict[str, Counter[Rule]]] = {}
         for (key, form), lemma in chosen.items():
             rule, weight = _rule(form, lemma), lemmas[key, form].total()
             for ending in _endings(form):
-                taken.setdefault(key, {}).setdefault(ending, Counter())[rule] += weight
+                if len(ending) >= rule[0]:  # what is cut must be in it
+                    taken.setdefault(key, {}).setdefault(ending, Counter())[rule] += weight
         rules = {key: _shortest(endings) for key, endings in taken.items()}
         bare = cls(rules, {})
         exceptions: dict[str, dict[str, str]] = {}

@@ -58,7 +58,11 @@ class _Profile:
         self._sums = np.cumsum(self._sorted, dtype=np.float64)
 
     def _first(self, dropped: float) -> int:
-        return int(np.searchsorted(self._sums, dropped * self._sums[-1], "right")) if len(self._sums) else 0
+        """Of weights of the same size, all stay or none does."""
+        if not len(self._sums):
+            return 0
+        first = int(np.searchsorted(self._sums, dropped * self._sums[-1], "right"))
+        return int(np.searchsorted(self._sorted, self._sorted[first])) if first < len(self._sorted) else first
 
     def least(self, dropped: float) -> float:
         """The smallest weight that stays when this share of the sum is dropped."""
@@ -92,8 +96,9 @@ def unpack(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[
     there, codes, (low, ratio) = (arrays[f"{name}.{part}"] for part in _PARTS)
     if there.dtype != np.uint8 or codes.dtype != np.uint8 or len(there) != -(-size // 8):
         raise ValueError("the packed weights do not fit the templates")
-    value = np.float64(low) * np.float64(ratio) ** np.arange(_LEVELS + 1)
-    values = np.concatenate([value, -value]).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # a damaged range; no byte of a whole one reaches the last value
+        value = np.float64(low) * np.float64(ratio) ** np.arange(_LEVELS + 1)
+        values = np.concatenate([value, -value]).astype(np.float32)
     mask = np.unpackbits(there, count=size).view(np.bool_)
     if np.count_nonzero(mask) != len(codes):
         raise ValueError("the packed weights are not as many as they say")

@@ -145,8 +145,10 @@ def packed(archive: Archive, megabytes: float) -> Archive:
     """The archive with its weights packed so that the file has no more than so many million bytes."""
     vectors = {name: array for name, array in archive.arrays.items() if name.endswith("weights")}
     others = {name: array for name, array in archive.arrays.items() if name not in vectors}
-    rest = len(zlib.compress(json.dumps(archive.data, ensure_ascii=False).encode(), 4))
-    rest += sum(array.nbytes for array in others.values()) + _MEMBERS
+    text = json.dumps(archive.data, ensure_ascii=False).encode()
+    rest = _MEMBERS + sum(
+        len(zlib.compress(content, 4)) for content in (text, *map(np.ndarray.tobytes, others.values()))
+    )
     return Archive(archive.kind, archive.data, {**others, **pack_all(vectors, megabytes * 1e6 - rest)})
 
 

@@ -680,7 +680,7 @@ class Segmenter:
         return next(self._split(text, offset, one=True), Sentence.from_words([]))
 
     def to_data(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """JSON and arrays for an archive. Four weights make one number, since archives have none of one byte."""
+        """JSON and arrays for an archive. Four weights make one number: archives do not compress single bytes."""
         data = {
             "table": {token: list(words) for token, words in self.table.items()},
             "most_words": self.most_words,

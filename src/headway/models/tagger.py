@@ -10,9 +10,9 @@ HISTORY, with UPOS and XPOS of the tag before and two levels of t_i. The weights
 perceptron (Collins 2002), averaged and with a margin C for every wrong tag, as the parsers are
 (`headway.learning.perceptron`); here decoding is so cheap that a whole pass is one kernel.
 
-Candidates: a word seen often may have the tags it was seen with, every other word those that rare words have. Of
-these, the `_KEPT` best by f alone go into Viterbi. That costs O(n (C T + K^2 H)) for C candidates, K kept, T templates
-LOCAL and H templates HISTORY. Keys and tags are hashed into one vector of 2^bits weights.
+Candidates: a word seen often may have the tags it was seen with, every other word those and the ones that rare words
+have. Of these, the `_KEPT` best by f alone go into Viterbi. That costs O(n (C T + K^2 H)) for C candidates, K kept, T
+templates LOCAL and H templates HISTORY. Keys and tags are hashed into one vector of 2^bits weights.
 
 `jackknifed` tags a treebank by taggers that have not seen what they tag: a parser trained on such tags has met the
 mistakes it will be given.
@@ -53,7 +53,7 @@ Told = Callable[[int, int, float], None]  # a pass of how many is done, with thi
 BITS = 23  # at most
 _SLOTS_PER_WORD = 32
 FOLDS = 5
-_PASSES, _MARGIN = 5, 50.0
+_PASSES, _MARGIN = 8, 50.0
 _KEPT = 8
 _FREQUENT = 40  # times a word is seen before the tags it was seen with are all it may have
 _TRUSTED = 10  # times a word is seen before its tags are a feature of it and its neighbours
@@ -103,7 +103,7 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True)
 class Tagger:
-    """`frequent` has the candidates of the words seen often, `open` those of all others; both number `tags`."""
+    """`frequent` has the candidates of words that have their own, `open` those of all others; both number `tags`."""
 
     coder: WordCoder
     tags: tuple[Tag, ...]
@@ -128,7 +128,7 @@ class Tagger:
         """Train on sentences with tags; their lemmas are learnt too, where they have any."""
         known = [tags_of(sentence) for sentence in sentences]
         counts = Counter(tag for some in known for tag in some)
-        if len(counts) < 2:
+        if not can_learn(sentences):
             raise TrainingError("the sentences have no tags to learn from; a tagger needs at least two of them")
         tags = tuple(tag for tag, _ in counts.most_common())
         number = {tag: t for t, tag in enumerate(tags)}
@@ -180,7 +180,7 @@ class Tagger:
         return replace(sentence, lemmas=lemmas, upos=upos, xpos=xpos, feats=feats)
 
     def _sets(self, forms: Sequence[Sequence[str]]) -> Ints:
-        """The set of candidates of every word: 0 of the open ones, then one a frequent word."""
+        """The set of candidates of every word: 0 of the open ones, then one a word that has its own."""
         number = {word: c for c, word in enumerate(self.frequent, start=1)}
         words = (form.lower() for sentence in forms for form in sentence)
         return np.fromiter((number.get(word, 0) for word in words), np.int64, sum(map(len, forms)))
@@ -235,9 +235,11 @@ class Tagger:
         tags = tuple((str(upos), str(xpos), str(feats)) for upos, xpos, feats in data["tags"])
         frequent = {word: list(map(int, some)) for word, some in data["frequent"].items()}
         open = list(map(int, data["open"]))
-        if any(not some or min(some) < 0 or max(some) >= len(tags) for some in (open, *frequent.values())):
-            raise ValueError("its tagger names tags that it does not have")
+        for some in (open, *frequent.values()):  # compiled code indexes by them, and has room for each tag once
+            if not some or min(some) < 0 or max(some) >= len(tags) or len(set(some)) < len(some):
+                raise ValueError("its tagger names tags that it does not have, or one of them twice")
         local, history = (tuple(map(str, lines)) for lines in data["templates"])
+        compile_templates((*local, *history))
         lemmatiser = None if data["lemmas"] is None else Lemmatiser.from_data(data["lemmas"])
         return cls(coder, tags, frequent, open, (local, history), weights, lemmatiser)
 
@@ -250,15 +252,17 @@ def jackknifed(
     seed: int = 0,
     told: Told | None = None,
 ) -> list[Sentence]:
-    """The sentences with the tags of taggers trained on the others: each fold is one stretch of the treebank."""
+    """The sentences with the tags of taggers trained on the others: each fold is one stretch of the treebank.
+
+    Where the others have nothing to learn from, the sentences stay as they are.
+    """
     if len(sentences) < 2:
         return list(sentences)
     edges = np.linspace(0, len(sentences), min(folds, len(sentences)) + 1).astype(int).tolist()
     done: list[Sentence] = []
     for fold, stop in enumerate(edges[1:]):
         held_out, others = sentences[len(done) : stop], [*sentences[: len(done)], *sentences[stop:]]
-        tagger = Tagger.learn(others, clusters, seed=seed)
-        done += tagger.tag(held_out)
+        done += Tagger.learn(others, clusters, seed=seed).tag(held_out) if can_learn(others) else held_out
         if told:
             right = sum(_right(gold, own) for gold, own in zip(sentences[:stop], done, strict=True))
             told(fold + 1, len(edges) - 1, 1 - right / max(1, sum(map(len, done))))
@@ -268,6 +272,12 @@ def jackknifed(
 def tags_of(sentence: Sentence) -> list[Tag]:
     """UPOS, XPOS and FEATS of every word."""
     return list(zip(sentence.upos, sentence.xpos, sentence.feats, strict=True))
+
+
+def can_learn(sentences: Sequence[Sentence]) -> bool:
+    """Whether there are two tags to choose between."""
+    tags = {tag for sentence in sentences for tag in tags_of(sentence)}
+    return len(tags) > 1
 
 
 def has_tags(sentence: Sentence) -> bool:
@@ -300,11 +310,17 @@ def _tags_seen(
 
 
 def _candidates(seen: Mapping[str, Counter[int]]) -> tuple[dict[str, list[int]], list[int]]:
-    """The tags of the frequent words, and those of all others."""
-    frequent = {word: sorted(tags) for word, tags in seen.items() if tags.total() >= _FREQUENT}
+    """The tags of the words that have their own, and those of all others."""
     rare = {tag for tags in seen.values() if tags.total() <= _RARE for tag in tags}
-    others = {tag for word, tags in seen.items() if word not in frequent for tag in tags}
-    return frequent, sorted(rare or others or {tag for tags in seen.values() for tag in tags})
+    others = {tag for tags in seen.values() if tags.total() < _FREQUENT for tag in tags}
+    open = rare or others or {tag for tags in seen.values() for tag in tags}
+    own = {}
+    for word, tags in seen.items():
+        if tags.total() >= _FREQUENT:
+            own[word] = sorted(tags)
+        elif not open.issuperset(tags):
+            own[word] = sorted(open.union(tags))
+    return own, sorted(open)
 
 
 def _trusted(seen: Mapping[str, Counter[int]], tags: Sequence[Tag]) -> dict[str, str]:
@@ -533,8 +549,7 @@ def _learn(
     work.stamp[:] = -1
     found = np.zeros(codes.shape[1], np.int64)
     wrong = 0
-    seen = number * len(order)
-    for s in order:
+    for seen, s in enumerate(order, number * len(order)):
         start, n = starts[s], lengths[s]
         if n == 0:
             continue
@@ -547,5 +562,4 @@ def _learn(
             if right != own or right_before != own_before:
                 _add_tag(chain, i, right, right_before, 1.0, seen, work, weights, total)
                 _add_tag(chain, i, own, own_before, -1.0, seen, work, weights, total)
-        seen += 1
     return wrong

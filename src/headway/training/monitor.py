@@ -110,5 +110,6 @@ def signature(settings: Settings, train: str, dev: str) -> str:
     """What a checkpoint must agree in before training goes on from it; more passes may be asked for."""
     options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
     tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
-    table = "\n".join(str(template) for name in tables for template in load_templates(name))
-    return f"{train} {dev} {hashlib.sha256(table.encode()).hexdigest()[:16]} {sorted(options.items())}"
+    table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
+    clusters = Path(settings.clusters).read_bytes() if settings.clusters else b""
+    return f"{train} {dev} {hashlib.sha256(table + clusters).hexdigest()[:16]} {sorted(options.items())}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headway.errors import TrainingError
 from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
 from headway.models.segmenter import Segmenter
-from headway.models.tagger import Tagger, Told, has_tags, jackknifed
+from headway.models.tagger import Tagger, Told, can_learn, has_tags, jackknifed
 from headway.training.monitor import Progress, Show
 from headway.training.settings import Settings
 from headway.treebank import Sentence
@@ -31,11 +31,12 @@ class Words:
     ) -> Words:
         """Learn words and tags from the trees; with `tags` "predicted", the trees get the tags of a tagger.
 
-        A treebank without tags has nothing for a tagger to learn, nor one without raw text for a segmenter.
+        A treebank without tags, or with one only, has nothing for a tagger to learn, nor one without raw text for a
+        segmenter.
         """
         clusters = read_clusters(settings.clusters) if settings.clusters else NO_CLUSTERS
         segmenter = _segmenter(train, settings)
-        if settings.tags == "gold" or not any(map(has_tags, train)):
+        if settings.tags == "gold" or not any(map(has_tags, train)) or not can_learn(train):
             return cls(clusters, None, segmenter, train, dev)
         tagger = Tagger.learn(train, clusters, seed=settings.seed, told=_told("tags", show))
         tagged = jackknifed(train, clusters, seed=settings.seed, told=_told("jack-knife", show))
