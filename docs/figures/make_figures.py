@@ -4,6 +4,7 @@ marginal_error   the largest relative error of a sentence's marginals, by escape
                  Laplacian, as the scores grow; the truth is the same inverse in decimals of `DIGITS` digits.
 walk             a walk from a word to the root, before which it may meet another word.
 convergence      dual decomposition on one hard random instance, step by step, and what branch and bound then proves.
+reliability      the English model's arcs by probability, and how many of them are right: experiments/english/results.
 
 The numbers drawn are printed, and written beside the figures as figures.json.
 """
@@ -26,6 +27,7 @@ import headway as hw
 Floats = NDArray[np.float64]
 
 HERE = Path(__file__).parent
+ENGLISH = HERE.parent.parent / "experiments" / "english" / "results" / "en.json"
 # Of Okabe and Ito, told apart by everyone
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "0.55"
 STYLE = {"svg.hashsalt": "headway", "axes.spines.top": False, "axes.spines.right": False, "font.size": 11}
@@ -48,6 +50,7 @@ def main() -> None:
             ("marginal_error", draw_errors(errors)),
             ("walk", draw_walk()),
             ("convergence", draw_convergence(trace)),
+            ("reliability", draw_reliability(json.loads(ENGLISH.read_text("utf-8")))),
         ):
             figure.savefig(HERE / f"{name}.svg", metadata={"Date": None})
 
@@ -268,6 +271,27 @@ def draw_convergence(found: dict[str, Any]) -> Figure:
     last.set_xlim(len(steps) / 3, len(steps))
     last.set_ylim(found["score"] - 0.5, found["bound"] + 0.5)
     figure.legend(*whole.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
+# --- calibration ---
+
+
+def draw_reliability(results: dict[str, Any]) -> Figure:
+    """Share of right arcs against their mean probability; the area of a dot is the number of arcs."""
+    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0.4, 1], [0.4, 1], color=GREY, linewidth=1, linestyle="--", label="as probable as right")
+    for part, colour in (("dev", BLUE), ("test", ORANGE)):
+        found = results[part]["calibration"]
+        bins = found["bins"]
+        x, y = [each["confidence"] for each in bins], [each["accuracy"] for each in bins]
+        total = sum(each["count"] for each in bins)
+        error = 100 * found["expected_error"]
+        axes.plot(x, y, color=colour, label=f"{part}: expected error {error:.2f} %")
+        axes.scatter(x, y, s=[2000 * each["count"] / total + 12 for each in bins], color=colour, alpha=0.35)
+    axes.set(xlabel="probability of the arc", ylabel="share of right arcs", xlim=(0.4, 1.03), ylim=(0.4, 1.03))
+    axes.legend(frameon=False, loc="upper left")
     return figure
 
 
