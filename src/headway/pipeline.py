@@ -309,7 +309,7 @@ def finish(
     scale = dev.scale(monitor.best) if dev else 1.0
     labeller, label_weights = None, np.zeros(0)
     if settings.labels == "after":
-        labeller, label_weights = train_labeller(material, settings.seed, show)
+        labeller, label_weights = train_labeller(material, settings, show)
     examples = material.examples
     about = {
         "headway": __version__,

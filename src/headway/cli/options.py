@@ -123,6 +123,9 @@ PatienceOption = Annotated[
     int, typer.Option(min=1, metavar="N", help="Passes without a better dev score before training stops.")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="S", help="Seed of everything random.")]
+TrainingsOption = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Average N trainings, which differ in the order of the sentences.")
+]
 ThreadsOption = Annotated[int, typer.Option(min=1, metavar="T", help="Threads to use.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Leave malformed sentences out, and count them.")]
@@ -147,6 +150,7 @@ def settings(
     optimiser: Optimiser,
     patience: int,
     seed: int,
+    trainings: int,
 ) -> dict[str, Any]:
     """The fields of `headway.training.Settings`, but for C."""
     if unlabelled and labels is not None:
@@ -172,6 +176,7 @@ def settings(
         "optimiser": optimiser.value,
         "patience": patience,
         "seed": seed,
+        "trainings": trainings,
     }
 
 

@@ -46,6 +46,7 @@ def train(
     optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
     patience: options.PatienceOption = 10,
     seed: options.SeedOption = 0,
+    trainings: options.TrainingsOption = 1,
     threads: options.ThreadsOption = 1,
     megabytes: Annotated[
         float | None,
@@ -78,6 +79,7 @@ def train(
         optimiser=optimiser,
         patience=patience,
         seed=seed,
+        trainings=trainings,
     )
     require_one_standard_input(train, dev)
     options.require_place_for(output)

@@ -62,6 +62,7 @@ def tune(
     optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
     patience: options.PatienceOption = 10,
     seed: options.SeedOption = 0,
+    trainings: options.TrainingsOption = 1,
     threads: options.ThreadsOption = 1,
     json: options.JsonOption = False,
 ) -> None:
@@ -87,6 +88,7 @@ def tune(
         optimiser=optimiser,
         patience=patience,
         seed=seed,
+        trainings=trainings,
     )
     require_one_standard_input(train, dev)
     if output is not None:
@@ -172,6 +174,7 @@ def _command(train: str, dev: str | None, tuning: Tuning) -> str:
         "optimiser",
         "patience",
         "seed",
+        "trainings",
     ):
         value = getattr(chosen, name)
         words += [] if value == getattr(default, name) else [_OPTIONS.get(name, f"--{name}"), str(value)]

@@ -123,9 +123,13 @@ class Tagger:
         margin: float = _MARGIN,
         bits: int | None = None,
         seed: int = 0,
+        trainings: int = 1,
         told: Told | None = None,
     ) -> Tagger:
-        """Train on sentences with tags; their lemmas are learnt too, where they have any."""
+        """Train on sentences with tags; their lemmas are learnt too, where they have any.
+
+        Of several `trainings`, which differ in the order of the sentences, the weights are averaged.
+        """
         known = [tags_of(sentence) for sentence in sentences]
         counts = Counter(tag for some in known for tag in some)
         if not can_learn(sentences):
@@ -145,7 +149,9 @@ class Tagger:
             None,
         )
         gold = np.array([number[tag] for some in known for tag in some])
-        weights = untrained._fit([s.forms for s in sentences], gold, passes, margin, seed, told)
+        weights = np.zeros(len(untrained.weights))
+        for own_seed in range(seed, seed + trainings):
+            weights += untrained._fit([s.forms for s in sentences], gold, passes, margin, own_seed, told) / trainings
         return replace(untrained, weights=weights, lemmatiser=Lemmatiser.learn(sentences))
 
     def _fit(

@@ -36,6 +36,8 @@ class Settings:
     With `tags` "predicted", a tagger is trained too, and the parser on tags like those the tagger will give; with
     "gold", on the treebank's own. `clusters` names a file of word clusters (`headway.features.clusters`).
 
+    With several `trainings`, the weights are the average of theirs; they differ in the order of the sentences.
+
     `labels` are chosen `after` the tree (default of the perceptrons), jointly with it (`joint`, default of the
     marginal-based learners), or not at all. `patience` passes without a better development score end the training.
 
@@ -61,6 +63,7 @@ class Settings:
     optimiser: Optimiser = "lbfgs"
     patience: int = 10
     seed: int = 0
+    trainings: int = 1
 
     def complete(self) -> Settings:
         """The same, every default written out; an error names a setting that cannot be."""
@@ -85,6 +88,8 @@ class Settings:
         epochs, c = done.epochs or 0, done.c or 0.0
         if epochs < 1:
             raise TrainingError(f"epochs is {epochs}; at least one is needed")
+        if self.trainings < 1:
+            raise TrainingError(f"trainings is {self.trainings}; at least one is needed")
         if not (c > 0 or (c == 0 and self.learner == "perceptron")) or not np.isfinite(c):
             raise TrainingError(f"C is {c}; expected a number above 0")
         if self.model != "arc":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from headway.errors import ArchiveError
 from headway.inference.batch import Floats
@@ -27,7 +30,24 @@ def train_arcs(
     checkpoint: Path | None,
     signature: str,
 ) -> Monitor:
-    """Run the learner; the monitor has the best weights and the history."""
+    """Run the learner; the monitor has the best weights and the history, of several trainings that of the first."""
+    first = _train_once(material, settings, dev, show, checkpoint, signature)
+    for done in range(1, settings.trainings):
+        other = _train_once(material, replace(settings, seed=settings.seed + done), dev, show, None, "")
+        assert first.best is not None
+        assert other.best is not None
+        first.best += (other.best - first.best) / (done + 1)
+    return first
+
+
+def _train_once(
+    material: Material,
+    settings: Settings,
+    dev: Development | None,
+    show: Show | None,
+    checkpoint: Path | None,
+    signature: str,
+) -> Monitor:
     uas = None if dev is None else dev.uas
     monitor = Monitor("tree", settings.epochs or 1, settings.patience, uas, show, checkpoint, signature)
     state = monitor.resume()
@@ -50,10 +70,12 @@ def _goes_on(monitor: Monitor) -> bool:
     return int(monitor.history[-1]["pass"]) < monitor.passes
 
 
-def train_labeller(material: Material, seed: int, show: Show | None) -> tuple[LabelScorer, Floats]:
+def train_labeller(material: Material, settings: Settings, show: Show | None) -> tuple[LabelScorer, Floats]:
     """The classifier that labels the arcs of a tree."""
     scorer = LabelScorer.learn(material.coder, material.trees, material.labels, tree=material.pruner is not None)
     examples = LabelExamples(scorer, *material.trees)
-    monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
-    weights = Perceptron(Labels(), _LABELLER_EPOCHS, _LABELLER_MARGIN, seed).fit(examples, monitor)
-    return scorer, weights
+    weights = np.zeros(scorer.size)
+    for seed in range(settings.seed, settings.seed + settings.trainings):
+        monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
+        weights += Perceptron(Labels(), _LABELLER_EPOCHS, _LABELLER_MARGIN, seed).fit(examples, monitor)
+    return scorer, weights / settings.trainings

@@ -38,7 +38,8 @@ class Words:
         segmenter = _segmenter(train, settings)
         if settings.tags == "gold" or not any(map(has_tags, train)) or not can_learn(train):
             return cls(clusters, None, segmenter, train, dev)
-        tagger = Tagger.learn(train, clusters, seed=settings.seed, told=_told("tags", show))
+        options = {"seed": settings.seed, "trainings": settings.trainings}
+        tagger = Tagger.learn(train, clusters, told=_told("tags", show), **options)
         tagged = jackknifed(train, clusters, seed=settings.seed, told=_told("jack-knife", show))
         return cls(clusters, tagger, segmenter, tagged, None if dev is None else tagger.tag(dev))
 
