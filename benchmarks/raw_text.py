@@ -23,7 +23,7 @@ import numpy as np
 from parsing import apart, peak_mb, seconds, udpipe_sentences, verdict
 
 from headway import __version__
-from headway.models.saved import embedded_model
+from headway.embedded import embedded_model
 from headway.pipeline import Parser
 from headway.training import checksum
 from headway.treebank import read_treebank

@@ -22,7 +22,6 @@ from headway import pipeline
 from headway.archive import load_archive
 from headway.errors import ArchiveError, HeadwayError, TrainingError, TreebankError
 from headway.inference.brute_force import all_trees
-from headway.models.saved import embedded_model
 from headway.pipeline import Parsed, Parser
 from headway.training import Progress
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank, roots, write_treebank
@@ -626,7 +625,6 @@ def test_a_saved_parser_reads_text_alike(tmp_path: Path) -> None:
     assert [parsed.to_conllu() for parsed in again.parse_text(text, threads=2)] == expected
 
 
-@pytest.mark.skipif(embedded_model("en") is None, reason="the English model is not built")
 def test_the_english_model_comes_along() -> None:
     found = list(Parser.load("en").parse_text("Economic news had little effect on financial markets. Dogs don't bark."))
     assert [parsed.sentence.forms[:3] for parsed in found] == [("Economic", "news", "had"), ("Dogs", "do", "n't")]

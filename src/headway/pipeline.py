@@ -19,6 +19,7 @@ import numpy as np
 from headway import __version__
 from headway.archive import Archive, load_archive, save_archive
 from headway.drawing import to_svg, tree_drawing
+from headway.embedded import embedded_model
 from headway.errors import TrainingError, TreebankError
 from headway.inference.batch import Floats, Ints
 from headway.inference.dual_decomposition import Status
@@ -30,7 +31,6 @@ from headway.models.pruning import coverage
 from headway.models.saved import (
     KIND,
     damage_reported,
-    embedded_model,
     packed,
     segmenter_of,
     tagger_of,

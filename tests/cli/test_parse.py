@@ -774,11 +774,9 @@ def test_a_model_that_cannot_do_it_says_so(
 
 def test_names_of_models(invoke: Invoke, text_model: Path, tmp_path: Path, monkeypatch: Any) -> None:
     from headway import pipeline
-    from headway.models import saved
 
     monkeypatch.chdir(tmp_path)
-    for module in (saved, pipeline):
-        monkeypatch.setattr(module, "embedded_model", lambda name: text_model if name == "en" else None)
+    monkeypatch.setattr(pipeline, "embedded_model", lambda name: text_model if name == "en" else None)
     assert sentences(invoke("parse", "en", "-", stdin=b"un kato amas floro.").stdout_bytes)
     error = one_error(invoke("parse", "fr", "-", stdin=b"un kato.", status=1))
     assert error == "fr: no such file; give the path of a saved parser, or en, the model that comes with Headway"

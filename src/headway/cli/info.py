@@ -16,13 +16,14 @@ from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import printable, table
+from headway.embedded import embedded_model
 from headway.errors import TemplateError
 
 if TYPE_CHECKING:
     from headway.features.arc_features import ArcFeatures
     from headway.features.blocks import Block
     from headway.features.part_features import PartFeatures
-    from headway.pipeline import Model
+    from headway.pipeline import Model, Parser
     from headway.treebank import Statistics
 
     Features = ArcFeatures | PartFeatures
@@ -48,7 +49,10 @@ _SHARES = (
 
 def info(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A treebank (- is standard input), a model, or a table of templates.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="A treebank (- is stdin), a model or its name, or a table of templates."
+        ),
     ],
     *,
     templates: Annotated[
@@ -70,11 +74,12 @@ def info(
     """Describe a treebank or a model."""
     if templates and parts:
         raise typer.BadParameter("--templates and --parts exclude each other; each prints one table")
-    if _is_zip(file):
+    model = str(embedded_model(file) or file)
+    if _is_zip(model):
         if templates or parts:
-            _print_templates(file, parts=parts)
+            _print_templates(model, parts=parts)
         else:
-            _describe_model(file, json=json)
+            _describe_model(model, json=json)
     elif templates or parts:
         _print_table(file)
     else:
@@ -143,15 +148,15 @@ def _treebank_text(found: Statistics) -> str:
 def _describe_model(name: str, *, json: bool) -> None:
     from headway.pipeline import Parser
 
-    model = Parser.load(name).model
+    parser = Parser.load(name)
     with SummedFile(name) as file:
         while file.read1(1 << 20):
             pass
     signed = signature(None, {}, [file])
     if json:
-        print_json({"signature": signed, "kind": "model", **_model_json(model)})
+        print_json({"signature": signed, "kind": "model", **_model_json(parser)})
     else:
-        typer.echo(f"{_model_text(model)}\n\n{signature_line(signed)}")
+        typer.echo(f"{_model_text(parser)}\n\n{signature_line(signed)}")
 
 
 def _print_templates(name: str, *, parts: bool) -> None:
@@ -193,7 +198,8 @@ def _tables_of(model: Model) -> dict[str, Features]:
     return {name: features for name, features in given.items() if features is not None}
 
 
-def _model_json(model: Model) -> dict[str, Any]:
+def _model_json(parser: Parser) -> dict[str, Any]:
+    model = parser.model
     tables = _tables_of(model)
     return {
         "model": _kind_of(model),
@@ -201,6 +207,8 @@ def _model_json(model: Model) -> dict[str, Any]:
         "projective": model.projective,
         "single_root": model.single_root,
         "labels": list(model.label_names),
+        "tags": len(parser.tagger.tags) if parser.tagger else 0,
+        "segmenter": parser.segmenter is not None,
         "values": {field: len(values) for field, values in model.coder.fields.items()},
         "weights": sum(features.size for features in tables.values()),
         "templates": {
@@ -213,7 +221,8 @@ def _model_json(model: Model) -> dict[str, Any]:
     }
 
 
-def _model_text(model: Model) -> str:
+def _model_text(parser: Parser) -> str:
+    model = parser.model
     kind = "projective" if model.projective else "non-projective"
     roots = "one word" if model.single_root else "any number of words"
     tables = _tables_of(model)
@@ -221,6 +230,8 @@ def _model_text(model: Model) -> str:
         ["model", _kind_of(model)],
         ["trees", f"{kind}, {roots} on the root"],
         ["weights", str(sum(features.size for features in tables.values()))],
+        ["tagger", f"{len(parser.tagger.tags)} tags" if parser.tagger else "none: trained on gold tags"],
+        ["raw text", "yes" if parser.segmenter else "no: nothing to learn to split it from"],
     ]
     parts = [_aligned(rows + _about(model.about))]
     names = ", ".join(map(printable, model.label_names)) or "none: trained without"

@@ -17,6 +17,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
+from headway.embedded import embedded_model
 from headway.errors import ArchiveError, TrainingError, TreebankError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ _TREEBANKS = (Input.CONLLU, Input.CONLLX)
 
 def load_parser(model: str) -> Parser:
     """The model of that name or path; an error says which names there are."""
-    from headway.models.saved import embedded_model
     from headway.pipeline import Parser
 
     try:

@@ -1,14 +1,12 @@
-"""The pieces of a saved model: how each is written into an archive, and read back; and the models that come along."""
+"""The pieces of a saved model: how each is written into an archive, and read back."""
 
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,14 +148,6 @@ def packed(archive: Archive, megabytes: float) -> Archive:
         len(zlib.compress(content, 4)) for content in (text, *map(np.ndarray.tobytes, others.values()))
     )
     return Archive(archive.kind, archive.data, {**others, **pack_all(vectors, megabytes * 1e6 - rest)})
-
-
-def embedded_model(name: str | os.PathLike[str]) -> Path | None:
-    """The file of a model that comes with Headway; None for any other name, which is a path."""
-    if not isinstance(name, str) or not name.isalpha():
-        return None
-    path = Path(__file__).parent.parent / "embedded" / f"{name}.headway"
-    return path if path.is_file() and not Path(name).exists() else None
 
 
 @contextmanager
