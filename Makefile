@@ -21,7 +21,7 @@ layers: $(VENV)/ready
 	$(BIN)/lint-imports
 
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

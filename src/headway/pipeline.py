@@ -37,7 +37,7 @@ from headway.models.saved import (
     with_words,
 )
 from headway.models.segmenter import Segmenter
-from headway.models.tagger import Tagger, has_tags
+from headway.models.tagger import Tagger
 from headway.models.trust import NO_TRUST, Trust, fit_trust
 from headway.training import (
     Development,
@@ -233,7 +233,7 @@ class Parser:
         """The tree of a sentence, or, one after the other, of any number of them in flat memory.
 
         A sentence is a `Sentence`, a list or tuple of tokens, or a string, which is split into words (`parse_text`
-        splits a text into sentences, too). Words without tags are tagged; with `retag`, all are.
+        splits a text into sentences, too). Columns of tags that a sentence lacks are filled; with `retag`, all are.
 
         `mbr` maximises the expected number of right heads rather than the tree's probability (arc models). Without
         `exact`, higher-order models stop where dual decomposition stops: `status` and `gap` say what that proves.
@@ -286,12 +286,12 @@ class Parser:
         return self.segmenter.sentence(text)
 
     def _tagged(self, sentences: list[Sentence], *, retag: bool) -> list[Sentence]:
-        """The sentences with tags, in their order: those without, and with `retag` all, get the tagger's."""
+        """The sentences with tags, in their order: columns they lack, and with `retag` all, are the tagger's."""
         if self.tagger is None:
             return sentences
-        which = [i for i, sentence in enumerate(sentences) if retag or not has_tags(sentence)]
+        which = [i for i, sentence in enumerate(sentences) if retag or self.tagger.is_needed(sentence)]
         for i, tagged in zip(which, self.tagger.tag([sentences[i] for i in which]), strict=True):
-            sentences[i] = tagged
+            sentences[i] = tagged if retag else _completed(sentences[i], tagged)
         return sentences
 
 
@@ -357,6 +357,12 @@ def _model_of(archive: Archive) -> Model:
     if archive.data["model"] == "automata":
         return AutomataModel.from_archive(archive)
     raise ValueError(f"a model of the unknown kind {archive.data['model']!r}")
+
+
+def _completed(given: Sentence, tagged: Sentence) -> Sentence:
+    """The tagged sentence, but for the columns that were given."""
+    columns = {name: getattr(given, name) for name in ("lemmas", "upos", "xpos", "feats")}
+    return replace(tagged, **{name: column for name, column in columns.items() if column.count("_") < len(column)})
 
 
 def _is_tokens(text: object) -> bool:

@@ -50,9 +50,7 @@ _SHARES = (
 def info(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE", help="A treebank (- is stdin), a model or its name, or a table of templates."
-        ),
+        typer.Argument(metavar="FILE", help="A treebank (- is stdin), a model or its name, or a table of templates."),
     ],
     *,
     templates: Annotated[

@@ -178,6 +178,11 @@ class Tagger:
         ends = np.cumsum(words.lengths).tolist()
         return [self._with(s, chosen[end - len(s) : end]) for s, end in zip(sentences, ends, strict=True)]
 
+    def is_needed(self, sentence: Sentence) -> bool:
+        """Whether the sentence lacks UPOS or XPOS, where this tagger has them to give."""
+        known = ((0, sentence.upos), (1, sentence.xpos))
+        return any(column.count("_") == len(column) and any(tag[k] != "_" for tag in self.tags) for k, column in known)
+
     def _with(self, sentence: Sentence, tags: Sequence[Tag]) -> Sentence:
         upos, xpos, feats = tuple(zip(*tags, strict=True)) or ((), (), ())
         lemmas = sentence.lemmas

@@ -111,5 +111,10 @@ def signature(settings: Settings, train: str, dev: str) -> str:
     options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
     tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
     table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
-    clusters = Path(settings.clusters).read_bytes() if settings.clusters else b""
+    clusters = b"" if settings.clusters is None else _content(settings.clusters)
     return f"{train} {dev} {hashlib.sha256(table + clusters).hexdigest()[:16]} {sorted(options.items())}"
+
+
+def _content(path: str) -> bytes:
+    """What a file holds; nothing where it is gone, as it may be when a training goes on."""
+    return Path(path).read_bytes() if Path(path).is_file() else b""
