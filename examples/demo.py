@@ -15,12 +15,9 @@ import headway as hw
 from headway.drawing import tree_text
 from headway.pipeline import Parsed
 
-TEXT = (
-    "She saw the man with a telescope. "
-    "What are you looking for? "
-    "Time flies like an arrow, but fruit flies like a banana."
-)
+TEXT = "She saw the man with a telescope. What are you looking for? I shot an elephant in my pajamas."
 MOST_HEADS = 4
+BELOW = 0.75  # arcs less probable than that are marked
 
 
 def main() -> None:
@@ -46,7 +43,7 @@ def title(parsed: Parsed) -> str:
 def tree(parsed: Parsed) -> str:
     """The tree as text, unsure arcs marked."""
     options = {"color": sys.stdout.isatty(), "width": shutil.get_terminal_size().columns}
-    return tree_text(parsed.sentence, parsed.confidence.arcs, below=0.7, **options) + "\n"
+    return tree_text(parsed.sentence, parsed.confidence.arcs, below=BELOW, **options) + "\n"
 
 
 def unsure(parsed: list[Parsed]) -> str:

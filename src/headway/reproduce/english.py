@@ -18,7 +18,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +29,7 @@ import numpy as np
 from headway import __version__
 from headway.errors import TrainingError, TreebankError
 from headway.evaluation import calibration, evaluate, evaluate_conll2018
+from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parsed, Parser
 from headway.reproduce.corpora import Say, is_done, write_json
 from headway.training import checksum
@@ -44,6 +45,8 @@ PARSERS: dict[str, dict[str, Any]] = {
     "gold-tags-4000": {"tags": "gold", "c": 400.0, "trainings": 1},
 }
 WITH_CLUSTERS = ("en",)
+# For speed, `en` prunes harder when it parses than it did in training: half the time, for 0.05 of dev UAS.
+PARSING: dict[str, dict[str, Any]] = {"en": {"threshold": 0.007, "max_heads": 10}}
 FIRST_SENTENCES = {"gold-tags-4000": 4000}
 # UAS and LAS on the same test file, gold tokens: measured elsewhere, or as published for an earlier version of it.
 PEERS: dict[str, dict[str, tuple[float, float | None]]] = {
@@ -83,7 +86,12 @@ def _parser(
     path = results / f"{name}.json"
     signed = {
         "headway": __version__,
-        "settings": {**settings, "clusters": name in WITH_CLUSTERS, "megabytes": MEGABYTES},
+        "settings": {
+            **settings,
+            "clusters": name in WITH_CLUSTERS,
+            "megabytes": MEGABYTES,
+            "parsing": PARSING.get(name),
+        },
         "data": {part: checksum(some) for part, some in {**parts, "train": train}.items()},
     }
     if is_done(path, signed):
@@ -92,12 +100,14 @@ def _parser(
     with _clusters(name in WITH_CLUSTERS) as clusters:
         trained = Parser.train(train, parts["dev"], threads=threads, clusters=clusters, show=None, **settings)
     seconds = time.monotonic() - started
-    model = models / f"{'quick-' if quick else ''}{name}.headway"
-    trained.save(model, megabytes=MEGABYTES)
-    parser = Parser.load(model)
-    say(f"{name}: trained in {seconds:.0f} s, {model.stat().st_size / 1e6:.1f} MB")
     retag = settings["tags"] == "predicted"
     whole = measure(trained, parts["dev"], retag, threads)
+    assert isinstance(trained.model, AutomataModel)
+    pruner = replace(trained.model.pruner, **PARSING.get(name, {}))
+    model = models / f"{'quick-' if quick else ''}{name}.headway"
+    replace(trained, model=replace(trained.model, pruner=pruner)).save(model, megabytes=MEGABYTES)
+    parser = Parser.load(model)
+    say(f"{name}: trained in {seconds:.0f} s, {model.stat().st_size / 1e6:.1f} MB")
     measured = {part: measure(parser, parts[part], retag, threads) for part in ("dev", "test")}
     about = dict(parser.model.about)
     found = {
@@ -106,7 +116,7 @@ def _parser(
         "training_seconds": seconds,
         "best_pass": about["best_pass"],
         "pruning": about["pruning"],
-        "dev_before_packing": whole,
+        "dev_as_trained": whole,
         **measured,
     }
     write_json(path, found)
