@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
+import pkgutil
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -23,6 +25,14 @@ def _source_digest() -> str:
 # numba's cache does not notice a change in a kernel of another file that a kernel calls, so
 # compiled code is kept per state of the whole source tree: no test ever runs a stale kernel.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".cache" / f"numba-{_source_digest()}"))
+
+import headway  # noqa: E402  (the cache is named before any kernel is)
+
+# Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, what it
+# draws depends neither on the order of the tests nor on the process they run in.
+for module in pkgutil.walk_packages(headway.__path__, "headway."):
+    if module.name not in ("headway.__main__", "headway.spacy"):  # the one is a command, the other needs an extra
+        importlib.import_module(module.name)
 
 settings.register_profile(
     "headway",

@@ -846,7 +846,9 @@ def test_a_text_into_a_pipe_that_closes(spawn: Spawn, text_model: Path, tmp_path
 
 
 def test_ctrl_c_ends_it(spawn: Spawn, text_model: Path, tmp_path: Path) -> None:
-    process = spawn("parse", text_model, "-", "-o", tmp_path / "out.conllu", stdin=-1)
+    # tests that run in the background of a shell inherit an ignored SIGINT
+    heeded = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    process = spawn("parse", text_model, "-", "-o", tmp_path / "out.conllu", stdin=-1, **heeded)
     try:
         while not list(tmp_path.iterdir()):
             assert process.poll() is None
