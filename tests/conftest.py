@@ -28,8 +28,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".cache" / f"numba-{_s
 
 import headway  # noqa: E402  (the cache is named before any kernel is)
 
-# Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, what it
-# draws depends neither on the order of the tests nor on the process they run in.
+# Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, its
+# draws depend neither on the order of the tests nor on the process they run in.
 for module in pkgutil.walk_packages(headway.__path__, "headway."):
     if module.name not in ("headway.__main__", "headway.spacy"):  # the one is a command, the other needs an extra
         importlib.import_module(module.name)
