@@ -639,3 +639,24 @@ def test_a_name_that_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     toy_parser().save("en")
     assert Parser.load("en").model.about == json.loads(json.dumps(toy_parser().model.about))
+
+
+def test_several_trainings_are_averaged() -> None:
+    """Weights of two trainings are the mean of those of either seed, of labels and tags too."""
+    text, settings = sentences(16, 40), {"learner": "perceptron", "epochs": 2, "labels": "after", "tags": "predicted"}
+    first, second = (Parser.train(text, seed=seed, **settings) for seed in (3, 4))
+    both = Parser.train(text, seed=3, trainings=2, **settings)
+    # jack-knifing has the first seed alone, so arcs and labels are compared with gold tags below
+    assert both.tagger is not None
+    assert first.tagger is not None
+    assert second.tagger is not None
+    np.testing.assert_allclose(both.tagger.weights, (first.tagger.weights + second.tagger.weights) / 2, atol=1e-12)
+    gold = {**settings, "tags": "gold"}
+    first, second = (Parser.train(text, seed=seed, **gold) for seed in (3, 4))
+    both = Parser.train(text, seed=3, trainings=2, **gold)
+    for name in ("weights", "label_weights"):
+        mean = (getattr(first.model, name) + getattr(second.model, name)) / 2
+        np.testing.assert_allclose(getattr(both.model, name), mean, atol=1e-12)
+        assert np.abs(mean - getattr(first.model, name)).max() > 0
+    with pytest.raises(TrainingError, match="trainings is 0"):
+        Parser.train(text, trainings=0)
