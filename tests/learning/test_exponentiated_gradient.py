@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from headway.learning.descent import Descent
 from headway.learning.examples import Trees
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.log_linear import LogLinear
@@ -157,7 +158,7 @@ def test_toy_problem_to_a_gap_below_a_thousandth(loss: Any, projective: bool, si
 def test_the_log_variant_finds_the_optimum_of_lbfgs(projective: bool, single_root: bool) -> None:
     examples = random_examples(64, projective, single_root)
     trees = Trees(projective, single_root)
-    direct = LogLinear(trees, C, tolerance=1e-8)
+    direct = LogLinear(trees, C, Descent(tolerance=1e-8))
     best = direct.objective(examples, direct.fit(examples, lambda _: True))[0]
     learner = ExponentiatedGradient(trees, C, 500, "log", gap=1e-4)
     found = direct.objective(examples, learner.fit(examples, lambda _: True))[0]

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from headway.learning import examples as examples_module
+from headway.learning.descent import Descent
 from headway.learning.examples import Trees
 from headway.learning.log_linear import LogLinear
 from headway.learning.progress import Pass, State
@@ -65,7 +66,7 @@ def fitted(learner: LogLinear, examples: DenseExamples) -> tuple[Floats, list[Pa
 def test_batch_optimisers_fall_to_the_optimum(optimiser: Any, projective: bool, single_root: bool, labels: int) -> None:
     """Figures are those of each step's weights; L falls with every step; the gradient ends below 1e-3 of its start."""
     examples = random_examples(53, projective, single_root, labels)
-    learner = LogLinear(Trees(projective, single_root), 10.0, optimiser=optimiser)
+    learner = LogLinear(Trees(projective, single_root), 10.0, Descent(optimiser=optimiser))
     weights, passes = fitted(learner, examples)
     start, first_gradient = learner.objective(examples, np.zeros(examples.size))
     values = [start, *(done.figures["objective"] for done in passes)]
@@ -84,9 +85,9 @@ def test_batch_optimisers_fall_to_the_optimum(optimiser: Any, projective: bool, 
 @pytest.mark.parametrize("optimiser", ["adagrad", "adam"])
 def test_mini_batches_come_near_the_optimum(optimiser: Any) -> None:
     examples = random_examples(54, False, True, lengths=(3, 1, 4, 2, 3, 3, 2))
-    best, _ = fitted(LogLinear(Trees(), 1.0, 500, tolerance=1e-8), examples)
+    best, _ = fitted(LogLinear(Trees(), 1.0, Descent(500, tolerance=1e-8)), examples)
     lowest = LogLinear(Trees(), 1.0).objective(examples, best)[0]
-    learner = LogLinear(Trees(), 1.0, 400, optimiser, rate=0.05, batch=3)
+    learner = LogLinear(Trees(), 1.0, Descent(400, optimiser, rate=0.05, batch=3))
     weights, passes = fitted(learner, examples)
     start = learner.objective(examples, np.zeros(examples.size))[0]
     reached = learner.objective(examples, weights)[0]
@@ -117,7 +118,7 @@ def test_mini_batch_steps_are_the_papers(optimiser: Any) -> None:
                 corrected, spread = first / (1 - 0.9**step), second / (1 - 0.999**step)
                 weights = weights - rate * corrected / (np.sqrt(spread) + 1e-8)
             kept.append(weights)
-    learner = LogLinear(Trees(), C, 2, optimiser, rate=rate, batch=batch, seed=7)
+    learner = LogLinear(Trees(), C, Descent(2, optimiser, rate=rate, batch=batch, seed=7))
     np.testing.assert_allclose(fitted(learner, examples)[0], np.mean(kept, axis=0), rtol=1e-10)
 
 
@@ -132,14 +133,14 @@ def test_a_report_ends_the_training(optimiser: Any) -> None:
         kept.append(done.weights.copy())
         return done.number < 3
 
-    weights = LogLinear(Trees(), 10.0, optimiser=optimiser).fit(examples, report)
+    weights = LogLinear(Trees(), 10.0, Descent(optimiser=optimiser)).fit(examples, report)
     assert numbers == [1, 2, 3]
     np.testing.assert_array_equal(weights, kept[-1])
 
 
 @pytest.mark.parametrize("optimiser", ["lbfgs", "cg"])
 def test_iterations_bound_the_steps(optimiser: Any) -> None:
-    _, passes = fitted(LogLinear(Trees(), 10.0, 2, optimiser), random_examples(57, False, True))
+    _, passes = fitted(LogLinear(Trees(), 10.0, Descent(2, optimiser)), random_examples(57, False, True))
     assert len(passes) == 2
 
 
@@ -147,7 +148,7 @@ def test_iterations_bound_the_steps(optimiser: Any) -> None:
 def test_training_that_starts_at_the_optimum_reports_it(optimiser: Any) -> None:
     """Sentences of one word have one tree: there is nothing to learn, and the zero weights are the result."""
     weights, passes = fitted(
-        LogLinear(Trees(), 1.0, optimiser=optimiser), random_examples(58, False, True, lengths=(1, 1))
+        LogLinear(Trees(), 1.0, Descent(optimiser=optimiser)), random_examples(58, False, True, lengths=(1, 1))
     )
     assert [done.number for done in passes] == [1]
     assert passes[0].figures == {"objective": 0.0, "gradient": 0.0}
@@ -157,7 +158,7 @@ def test_training_that_starts_at_the_optimum_reports_it(optimiser: Any) -> None:
 @pytest.mark.parametrize("optimiser", ["lbfgs", "cg"])
 def test_after_resuming_the_gradient_is_still_compared_with_its_start(optimiser: Any) -> None:
     examples = random_examples(59, False, True)
-    learner = LogLinear(Trees(), 10.0, optimiser=optimiser)
+    learner = LogLinear(Trees(), 10.0, Descent(optimiser=optimiser))
     states: list[State] = []
 
     def stop_at_two(done: Pass) -> bool:

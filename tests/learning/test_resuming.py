@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headway.learning.descent import Descent
 from headway.learning.examples import Trees
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.log_linear import LogLinear
@@ -17,8 +18,8 @@ PASSES = 4
 LEARNERS: dict[str, Learner] = {
     "perceptron": Perceptron(epochs=PASSES, seed=5),
     "margin": Perceptron(epochs=PASSES, margin=2.0),
-    "adagrad": LogLinear(iterations=PASSES, optimiser="adagrad", batch=2),
-    "adam": LogLinear(iterations=PASSES, optimiser="adam", batch=2, seed=5),
+    "adagrad": LogLinear(descent=Descent(PASSES, "adagrad", batch=2)),
+    "adam": LogLinear(descent=Descent(PASSES, "adam", batch=2, seed=5)),
     "eg": ExponentiatedGradient(passes=PASSES),
     "eg-loglinear": ExponentiatedGradient(passes=PASSES, loss="log"),
 }
@@ -74,7 +75,7 @@ def test_batch_optimisers_go_on_from_the_weights(optimiser: str) -> None:
         states.append({key: array.copy() for key, array in done.state.items()})
         return done.number < 2
 
-    learner = LogLinear(Trees(), regularisation=1.0, iterations=100, optimiser=optimiser, tolerance=1e-9)  # type: ignore[arg-type]
+    learner = LogLinear(Trees(), 1.0, Descent(100, optimiser, tolerance=1e-9))  # type: ignore[arg-type]
     learner.fit(examples, stop_at_two)
     assert [int(state["step"][0]) for state in states] == [1, 2]
     numbers: list[int] = []

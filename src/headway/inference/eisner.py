@@ -81,9 +81,10 @@ def _inside_outside(batch: Batch, single_root: bool, threads: int | None, mu: Fl
     return log_z
 
 
-def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
-    """log Z and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
+def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats, Floats]:
+    """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     size, nodes = batch.scores.shape[:2]
+    _, mu = marginals(batch, single_root=single_root, threads=threads)
     log_z, slope = np.zeros(size), np.zeros(batch.scores.shape)
     over_sentences(
         lambda start, stop: _differentiate(batch.scores, batch.lengths, f, single_root, start, stop, log_z, slope),
@@ -91,7 +92,7 @@ def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | Non
         work=10.0 * size * float(nodes) ** 3,
         threads=threads,
     )
-    return log_z, slope
+    return log_z, mu, slope
 
 
 def sample(scores: Floats, k: int, rng: np.random.Generator, *, single_root: bool) -> Ints:

@@ -107,12 +107,14 @@ def arc_marginals(batch: Batch, projective: bool, single_root: bool, threads: in
     return log_z, mu
 
 
-def arc_covariances(batch: Batch, f: Floats, projective: bool, single_root: bool, threads: int | None) -> Floats:
-    """Cov(f, 1[arc]) shaped like the scores; NoTreeError if a sentence has no tree."""
+def arc_covariances(
+    batch: Batch, f: Floats, projective: bool, single_root: bool, threads: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """log Z (B,), marginals and Cov(f, 1[arc]), both shaped like the scores; NoTreeError if a sentence has no tree."""
     algorithm = eisner.covariance if projective else matrix_tree.covariance
-    log_z, slope = algorithm(batch, f, single_root=single_root, threads=threads)
+    log_z, mu, slope = algorithm(batch, f, single_root=single_root, threads=threads)
     require_trees(log_z > -np.inf, batch, projective, single_root)
-    return slope
+    return log_z, mu, slope
 
 
 def require_trees(found: Any, batch: Batch, projective: bool, single_root: bool) -> None:

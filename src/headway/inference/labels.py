@@ -76,6 +76,19 @@ class LabelledTreeDistribution:
         """P(head -> modifier with label), shaped like the scores."""
         return self.arc_marginals[..., None] * self.label_probabilities
 
+    def covariance_with_arcs(self, f: ArrayLike) -> Floats:
+        """Cov(f, 1[labelled arc]) for every labelled arc, f and result shaped like the scores: the gradient of E[f].
+
+        With f's mean over the labels of an arc in place of f, the arcs covary as unlabelled ones do; a label adds how
+        far its own value is from that mean, where the arc is in the tree.
+        """
+        share = self.label_probabilities
+        values = np.where(share > 0, as_floats(f, "f"), 0.0)
+        mean = (share * values).sum(axis=-1)
+        arcs = self.arcs.covariance_with_arcs(mean)
+        result: Floats = share * (arcs[..., None] + self.arc_marginals[..., None] * (values - mean[..., None]))
+        return result
+
     def argmax(self) -> tuple[Ints, Ints]:
         """Heads and labels of the best labelled tree; labels are -1 for the root and for padding."""
         with np.errstate(invalid="ignore"):

@@ -54,10 +54,10 @@ def marginals(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[
     return _run(batch, None, single_root, threads, mu, None), mu
 
 
-def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
-    """log Z and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
+def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats, Floats]:
+    """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     mu, slope = np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
-    return _run(batch, f, single_root, threads, mu, slope), slope
+    return _run(batch, f, single_root, threads, mu, slope), mu, slope
 
 
 def _run(

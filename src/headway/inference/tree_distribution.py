@@ -247,7 +247,7 @@ class TreeDistribution:
 
     def _covariance_with_arcs(self, f: ArrayLike) -> Floats:
         values = as_function(f, self._batch, "f")
-        return arc_covariances(self._batch, values, self.projective, self.single_root, self.threads)
+        return arc_covariances(self._batch, values, self.projective, self.single_root, self.threads)[2]
 
     def _cross_entropy(self, other: TreeDistribution) -> Floats:
         """Scores are taken relative to each word's largest, so that nothing large cancels."""

@@ -15,16 +15,16 @@ from typing import Protocol
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints, as_batch, groups_by_length
-from headway.inference.first_order import arc_marginals, argmax
+from headway.inference.batch import Floats, Ints, as_batch, as_function, groups_by_length
+from headway.inference.first_order import arc_covariances, arc_marginals, argmax
 from headway.inference.labels import LabelledTreeDistribution
 
 # Padded scores of one chunk of sentences: 8 MB
 _CHUNK = 1_000_000
 
 
-class Examples(Protocol):
-    """Training sentences with what is right for them."""
+class Unannotated(Protocol):
+    """Training sentences of which nothing is known but their features."""
 
     @property
     def lengths(self) -> Ints:
@@ -43,6 +43,10 @@ class Examples(Protocol):
     def add(self, weights: Floats, which: Ints, amounts: Floats) -> None:
         """weights += sum of amounts x f."""
         ...
+
+
+class Examples(Unannotated, Protocol):
+    """Training sentences with what is right for them."""
 
     def gold(self, which: Ints) -> Floats:
         """1 on what is right, 0 elsewhere; shaped like the scores."""
@@ -66,6 +70,15 @@ class Structures(Choices, Protocol):
 
     def marginals(self, scores: Floats, lengths: Ints) -> tuple[Floats, Floats]:
         """log Z (B,), and probabilities shaped like the scores."""
+        ...
+
+
+class Differentiable(Structures, Protocol):
+    """Structures whose expectations have gradients."""
+
+    def covariance(self, scores: Floats, lengths: Ints, f: Floats) -> tuple[Floats, Floats, Floats]:
+        """log Z (B,), probabilities, and the gradient of E[f] by the scores, Cov(f, what is chosen); f, probabilities
+        and gradient are shaped like the scores."""
         ...
 
 
@@ -98,6 +111,14 @@ class Trees:
         mu = d.marginals  # before log_partition: one pass gives both
         return d.log_partition, mu
 
+    def covariance(self, scores: Floats, lengths: Ints, f: Floats) -> tuple[Floats, Floats, Floats]:
+        if scores.ndim == 3:
+            batch = as_batch(scores, lengths)
+            return arc_covariances(batch, as_function(f, batch, "f"), self.projective, self.single_root, self.threads)
+        d = LabelledTreeDistribution(scores, self.projective, self.single_root, lengths, self.threads)
+        mu = d.marginals
+        return d.log_partition, mu, d.covariance_with_arcs(f)
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -124,11 +145,11 @@ def _words(scores: Floats, lengths: Ints) -> np.ndarray[tuple[int, int], np.dtyp
     return (nodes > 0) & (nodes <= lengths[:, None])
 
 
-def chunks_by_length(examples: Examples) -> Iterator[Ints]:
+def chunks_by_length(examples: Unannotated) -> Iterator[Ints]:
     """Every sentence once, shortest first, in chunks whose padded scores stay small."""
     lengths = examples.lengths
     if not len(lengths):
         return iter(())
-    longest = np.argmax(lengths, keepdims=True)
-    scores_an_arc = examples.gold(longest).size / (int(lengths[longest[0]]) + 1) ** 2
+    shortest = np.argmin(lengths, keepdims=True)
+    scores_an_arc = examples.score(np.zeros(examples.size), shortest).size / (int(lengths[shortest[0]]) + 1) ** 2
     return groups_by_length(lengths, _CHUNK / scores_an_arc)

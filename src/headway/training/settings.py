@@ -8,9 +8,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from headway.errors import TrainingError
+from headway.learning.descent import Descent, Optimiser
 from headway.learning.examples import Trees
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
-from headway.learning.log_linear import LogLinear, Optimiser
+from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Learner
 from headway.models.higher_order import AutomataTrees, Decoding
@@ -128,5 +129,5 @@ class Settings:
             return Perceptron(structures, epochs, c, self.seed)
         assert isinstance(structures, Trees)  # `complete` has no other learner for automata
         if self.learner == "loglinear":
-            return LogLinear(structures, c, epochs, self.optimiser, seed=self.seed)
+            return LogLinear(structures, c, Descent(epochs, self.optimiser, seed=self.seed))
         return ExponentiatedGradient(structures, c, epochs, "hinge" if self.learner == "eg" else "log")

@@ -1,0 +1,118 @@
+"""Generalized expectation: learning from targets for what the trees of a text look like, without any tree.
+
+druck2009 section 1.1, after Druck, Mann and McCallum 2009. A constraint k is a predicate of arcs g_k with a target for
+its share: of the units it speaks of (words that could have such a head), the part expected to have one under the model,
+
+    E_k = sum_u E[number of arcs of y with g_k | x_u; w] / units_k
+    L(w) = C sum_k weight_k G(target_k, E_k) + |w|^2 / 2
+
+with G either the `squared` distance (target - E)^2, or `kl`, the divergence of a coin that falls on target from
+one that falls on E. A target may be a range: G is zero inside, and outside the distance from its nearer end.
+
+The features of the model and the predicates have nothing to do with each other. With c_k = C weight_k G'(E_k) /
+units_k, the gradient by the scores of a sentence is Cov(sum_k c_k g_k, 1[arc]): one covariance in O(n^3) for all
+constraints together (the paper: O(n^4) for each). An evaluation of L goes through the text twice, as the c_k must be
+known first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, Protocol
+
+import numpy as np
+
+from headway.inference.batch import Floats, Ints
+from headway.learning.descent import Descent
+from headway.learning.examples import Differentiable, Trees, Unannotated, chunks_by_length
+from headway.learning.progress import Report, State
+
+Criterion = Literal["squared", "kl"]
+
+# A share that a constraint leaves no choice about can be 0 or 1, from where a divergence is infinite.
+_CERTAIN = 1e-9
+
+
+class Constraints(Protocol):
+    """K predicates of arcs over the sentences of a text, with their targets."""
+
+    @property
+    def low(self) -> Floats:
+        """(K,), the lower ends of the targets."""
+        ...
+
+    @property
+    def high(self) -> Floats:
+        """(K,), the upper ends."""
+        ...
+
+    @property
+    def weights(self) -> Floats:
+        """(K,), how much each counts."""
+        ...
+
+    @property
+    def units(self) -> Floats:
+        """(K,), of how many words each speaks; 0 where it speaks of none, and is left out."""
+        ...
+
+    def totals(self, which: Ints, mu: Floats) -> Floats:
+        """(K,), the sum of mu over the arcs of these sentences that each predicate holds for."""
+        ...
+
+    def combined(self, which: Ints, coefficients: Floats) -> Floats:
+        """sum_k coefficients_k g_k for every arc of these sentences, padded."""
+        ...
+
+
+@dataclass(frozen=True)
+class GeneralizedExpectation:
+    """`regularisation` is C: the larger, the closer the expectations come to their targets."""
+
+    constraints: Constraints
+    structures: Differentiable = field(default_factory=Trees)
+    criterion: Criterion = "squared"
+    regularisation: float = 100.0
+    descent: Descent = field(default_factory=Descent)
+
+    def fit(self, examples: Unannotated, report: Report, resume: State | None = None) -> Floats:
+        """Minimise L by L-BFGS (or CG), calling `report` after each step; one that answers False ends the training."""
+        return self.descent.minimise(partial(self.objective, examples), examples.size, report, resume)
+
+    def objective(self, examples: Unannotated, weights: Floats) -> tuple[float, Floats]:
+        """L(w) and its gradient."""
+        distance, slope = self._distance(self.expectations(examples, weights))
+        importance = self.regularisation * self.constraints.weights * (self.constraints.units > 0)
+        coefficients = importance * slope / np.maximum(self.constraints.units, 1)
+        gradient = np.array(weights)
+        for which in chunks_by_length(examples):
+            f = self.constraints.combined(which, coefficients)
+            scores = examples.score(weights, which)
+            examples.add(gradient, which, self.structures.covariance(scores, examples.lengths[which], f)[2])
+        return float(importance @ distance) + 0.5 * float(weights @ weights), gradient
+
+    def expectations(self, examples: Unannotated, weights: Floats) -> Floats:
+        """(K,), each constraint's share under the model; 0 where it speaks of nothing."""
+        totals = np.zeros(len(self.constraints.units))
+        for which in chunks_by_length(examples):
+            _, mu = self.structures.marginals(examples.score(weights, which), examples.lengths[which])
+            totals += self.constraints.totals(which, mu)
+        return totals / np.maximum(self.constraints.units, 1)
+
+    def _distance(self, shares: Floats) -> tuple[Floats, Floats]:
+        """G(target, E) and its derivative by E, of every constraint."""
+        target = np.clip(shares, self.constraints.low, self.constraints.high)
+        if self.criterion == "squared":
+            return (target - shares) ** 2, 2 * (shares - target)
+        inside = np.clip(shares, _CERTAIN, 1 - _CERTAIN)
+        divergence = _relative_entropy(target, inside) + _relative_entropy(1 - target, 1 - inside)
+        outside = target != shares
+        return np.where(outside, divergence, 0.0), np.where(outside, (inside - target) / (inside * (1 - inside)), 0.0)
+
+
+def _relative_entropy(p: Floats, q: Floats) -> Floats:
+    from scipy.special import rel_entr
+
+    result: Floats = rel_entr(p, q)
+    return result
