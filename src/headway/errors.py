@@ -52,6 +52,19 @@ class TemplateError(HeadwayError, ValueError):
     """A feature template that cannot be read."""
 
 
+class RulesError(HeadwayError, ValueError):
+    """A rule about arcs, or a file of rules, that cannot be used: "FILE, line N: cause; remedy".
+
+    `source` is the name of the file, `line` the line to look at; None where there is no such thing.
+    """
+
+    def __init__(self, cause: str, source: str | None = None, line: int | None = None) -> None:
+        place = ", line ".join(str(part) for part in (source, line) if part is not None)
+        super().__init__(f"{place}: {cause}" if place else cause)
+        self.source = source
+        self.line = line
+
+
 class EvaluationError(HeadwayError, ValueError):
     """Two treebanks, or two arrays, that cannot be compared with each other."""
 

@@ -145,7 +145,7 @@ def shape(form: str) -> str:
     return "".join(kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before)
 
 
-def _fine_tags(sentence: Sentence) -> list[str]:
+def fine_tags(sentence: Sentence) -> list[str]:
     """The language's own tags; the universal one where a word has none, as in many UD treebanks."""
     return [upos if xpos == "_" else xpos for xpos, upos in zip(sentence.xpos, sentence.upos, strict=True)]
 
@@ -171,7 +171,7 @@ _COLUMNS: dict[str, Column] = {
     "suffix": lambda s: (form[-SUFFIX:] for form in s.forms),
     "shape": lambda s: map(shape, s.forms),
     "upos": lambda s: s.upos,
-    "xpos": _fine_tags,
+    "xpos": fine_tags,
     "feats": lambda s: s.feats,
-    "morph": lambda s: map("/".join, zip(_fine_tags(s), s.feats, strict=True)),
+    "morph": lambda s: map("/".join, zip(fine_tags(s), s.feats, strict=True)),
 }
