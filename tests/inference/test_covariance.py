@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 
 from headway.errors import ArcError, ScoresError, ShapeError, SizeError
 from headway.inference import TreeDistribution, marginals
+from headway.inference.batch import as_batch
+from headway.inference.first_order import arc_covariances
+from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
 
 from .exact import Exact, Heads, arcs, covariance_with_arcs, part_sum, tree_distribution
 from .strategies import (
@@ -32,6 +35,7 @@ from .strategies import (
 )
 
 every_class = pytest.mark.parametrize("flags", TREE_CLASSES)
+both_root_classes = pytest.mark.parametrize("single_root", [False, True])
 
 
 def random_function(n: int, seed: int) -> Floats:
@@ -307,3 +311,173 @@ def test_rare_arcs_keep_their_joint_probability() -> None:
         assert 0 < expected < Fraction(1, 10**190)
         got = TreeDistribution(scores, single_root=single_root).arc_set_probability([(1, 2), (3, 4)])
         assert got == pytest.approx(float(expected), rel=1e-9, abs=0)
+
+
+# --- marginals' slopes by matrix products ---------------------------------------------------------
+
+
+def naive_escapes(scores: Floats, single_root: bool) -> tuple[Floats, Floats, Floats]:
+    """Weights [head, modifier] of a few words, escapes and 1 / totals, by one linear system a word."""
+    n = len(scores) - 1
+    weights = np.exp(with_garbage(scores, -np.inf))
+    escape, inverse_totals = np.zeros((n, n)), np.ones(n + 1)
+    row_sums = weights[int(single_root) :].sum(axis=0)
+    for m in range(1, n + 1):
+        others = np.array([h for h in range(1, n + 1) if h != m], dtype=int)
+        system = np.diag(row_sums[others]) - weights[np.ix_(others, others)].T
+        escape[others - 1, m - 1] = np.linalg.solve(system, weights[0, others])
+        inverse_totals[m] = 1 / (weights[0, m] + weights[1:, m] @ escape[:, m - 1])
+    return weights, escape, inverse_totals
+
+
+def visits(scores: Floats, single_root: bool) -> float:
+    return most_visits(*naive_escapes(scores, single_root), len(scores) - 1, single_root)
+
+
+def slopes(scores: Floats, f: Floats, single_root: bool) -> Floats:
+    """The derivatives by products, whether or not the walk circles for long."""
+    n = len(scores) - 1
+    weights, escape, inverse_totals = naive_escapes(scores, single_root)
+    wide = np.full((n + 1, 2 * (n + 16)), np.nan)  # what lies beyond must not matter
+    wide[:n, :n] = escape
+    mu = np.zeros_like(weights)
+    mu[0], mu[1:, 1:] = weights[0] * inverse_totals, weights[1:, 1:] * escape * inverse_totals[1:]
+    result = np.zeros_like(weights)
+    workspace = np.full((3, n + 1, n + 16), np.nan)
+    values = np.where(np.isfinite(with_garbage(scores)), f, 0.0)
+    slopes_by_products(weights, values, wide, inverse_totals, n, single_root, workspace, mu, result)
+    return result
+
+
+def with_forbidden_arcs(scores: Floats, seed: int) -> Floats:
+    """A third of the arcs forbidden; neighbours stay connected both ways, so that any word can be the root's child."""
+    n = len(scores) - 1
+    forbidden = np.random.default_rng(seed).random(scores.shape) < 1 / 3
+    forbidden[np.abs(np.subtract.outer(np.arange(n + 1), np.arange(n + 1))) == 1] = False
+    return with_garbage(np.where(forbidden, -np.inf, scores))
+
+
+@both_root_classes
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_products_give_the_covariances(single_root: bool, n: int) -> None:
+    for seed in range(4):
+        scores = normal_scores(n, 90 + seed, 1.5)
+        scores = with_forbidden_arcs(scores, seed) if seed >= 2 else scores
+        f = random_function(n, 94 + seed)
+        exact = tree_distribution(scores, projective=False, single_root=single_root)
+        expected = covariance_with_arcs(exact, f).astype(float)
+        np.testing.assert_allclose(slopes(scores, f, single_root), expected, rtol=0, atol=2e-14)
+
+
+def test_visits_are_those_of_the_walk() -> None:
+    """Multi-root: powers of the walk's matrix of steps add up to the visits; how many more, if it starts there."""
+    scores = boost_cycle(normal_scores(7, 98), [2, 5], 3.0)
+    weights = np.exp(with_garbage(scores, -np.inf))
+    steps = (weights / np.maximum(weights.sum(axis=0), 1e-300))[1:, 1:].T
+    expected, walk = np.zeros((7, 7)), np.eye(7)
+    for _ in range(20_000):
+        expected += walk
+        walk = walk @ steps
+    more = (np.diag(expected) - expected).max()
+    assert visits(scores, False) == pytest.approx(more, rel=1e-11)
+    assert more > 1.5
+
+
+def with_detour(scores: Floats, f: Floats, single_root: bool) -> tuple[Floats, Floats]:
+    """Two more words that head no other, which leave the other words' distribution alone but not how it is computed.
+
+    They prefer each other by 30 nats. Single-root, they make the graph reducible, too.
+    """
+    n = len(scores) - 1
+    longer, function = np.full((n + 3, n + 3), -np.inf), np.ones((n + 3, n + 3))
+    longer[: n + 1, : n + 1], function[: n + 1, : n + 1] = scores, f
+    longer[1 if single_root else 0, n + 1 :] = -30.0
+    longer[n + 1, n + 2] = longer[n + 2, n + 1] = 0.0
+    return with_garbage(longer), with_garbage(function)
+
+
+@both_root_classes
+@pytest.mark.parametrize("std", [0.0, 1.0, 3.0, 5.0])
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_products_agree_with_the_elimination(single_root: bool, std: float, forbidden: bool) -> None:
+    by_products = 0
+    for n, seed in [(2, 0), (3, 1), (9, 2), (16, 3), (23, 4), (40, 5), (41, 6)]:
+        scores, f = normal_scores(n, 100 + seed, std), random_function(n, 110 + seed)
+        scores = with_forbidden_arcs(scores, seed) if forbidden else scores
+        longer, function = with_detour(scores, f, single_root)
+        short = TreeDistribution(scores, single_root=single_root)
+        detour = TreeDistribution(longer, single_root=single_root)
+        np.testing.assert_allclose(short.marginals, detour.marginals[: n + 1, : n + 1], rtol=0, atol=1e-13)
+        got = short.covariance_with_arcs(f)
+        expected = detour.covariance_with_arcs(function)[: n + 1, : n + 1]
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
+        by_products += visits(scores, single_root) < MOST_VISITS
+        assert visits(longer, False) > MOST_VISITS
+    assert by_products >= 5
+
+
+@both_root_classes
+@pytest.mark.parametrize("cycle", [[2, 4], [3, 1, 2]])
+def test_no_jump_where_the_way_changes(single_root: bool, cycle: list[int]) -> None:
+    """A cycle that grows more confident until the walk circles too long for the products."""
+    base, f = normal_scores(4, 120), random_function(4, 121)
+    circled = []
+    for boost in np.arange(0.0, 17.0):
+        scores = boost_cycle(base, cycle, float(boost))
+        circled.append(visits(scores, single_root))
+        exact = tree_distribution(scores, projective=False, single_root=single_root)
+        got = TreeDistribution(scores, single_root=single_root).covariance_with_arcs(f)
+        np.testing.assert_allclose(got, covariance_with_arcs(exact, f).astype(float), rtol=0, atol=2e-12)
+    assert min(circled) < MOST_VISITS / 30
+    assert max(circled) > MOST_VISITS * 30
+
+
+@both_root_classes
+def test_products_are_given_up_before_they_err(single_root: bool) -> None:
+    """Past the bound they lose what the elimination keeps."""
+    scores, f = boost_cycle(normal_scores(5, 122), [2, 4], 25.0), random_function(5, 123)
+    exact = tree_distribution(scores, projective=False, single_root=single_root)
+    expected = covariance_with_arcs(exact, f).astype(float)
+    assert visits(scores, single_root) > 1e9
+    assert np.abs(slopes(scores, f, single_root) - expected).max() > 1e-9
+    got = TreeDistribution(scores, single_root=single_root).covariance_with_arcs(f)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-13)
+
+
+@both_root_classes
+def test_a_batch_of_both_ways_is_its_sentences(single_root: bool) -> None:
+    """Lengths, forbidden arcs, confident cycles and reducible graphs mixed: nothing is left from the one before."""
+    sentences = [
+        normal_scores(12, 130),
+        boost_cycle(normal_scores(7, 131), [1, 2], 20.0),
+        normal_scores(3, 132),
+        with_forbidden_arcs(normal_scores(9, 133), 0),
+        np.zeros((1, 1)),
+        pruned_scores(8, 134, (0, -1, -2), 2),
+        normal_scores(1, 135),
+        normal_scores(11, 136, 400.0),
+        normal_scores(12, 137),
+    ]
+    lengths = [len(one) - 1 for one in sentences]
+    batch, f = np.full((len(sentences), 13, 13), np.nan), np.full((len(sentences), 13, 13), np.nan)
+    for b, one in enumerate(sentences):
+        batch[b, : len(one), : len(one)] = one
+        f[b, : len(one), : len(one)] = random_function(len(one) - 1, 140 + b)
+    together = TreeDistribution(batch, single_root=single_root, lengths=lengths).covariance_with_arcs(f)
+    for b, one in enumerate(sentences):
+        size = len(one)
+        alone = TreeDistribution(one, single_root=single_root).covariance_with_arcs(f[b, :size, :size])
+        np.testing.assert_array_equal(together[b, :size, :size], alone)
+        assert np.count_nonzero(together[b]) == np.count_nonzero(alone)
+    assert np.count_nonzero(together) > 300
+
+
+@every_class
+def test_covariances_come_with_log_partition_and_marginals(flags: dict[str, bool]) -> None:
+    scores = np.array([normal_scores(9, 150), boost_cycle(normal_scores(9, 151), [3, 4], 20.0)])
+    f = np.nan_to_num(np.array([random_function(9, 152), random_function(9, 153)]))
+    log_z, mu, slope = arc_covariances(as_batch(scores), f, flags["projective"], flags["single_root"], None)
+    distribution = TreeDistribution(scores, **flags)
+    np.testing.assert_allclose(log_z, distribution.log_partition, rtol=1e-13)
+    np.testing.assert_allclose(mu, distribution.marginals, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(slope, distribution.covariance_with_arcs(f))

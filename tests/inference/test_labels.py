@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from headway.errors import NoTreeError, ScoresError, ShapeError
 from headway.inference import LabelledTreeDistribution, TreeDistribution
 
-from .exact import assert_accurate, determinants, labelled_arcs, labelled_distribution
+from .exact import assert_accurate, determinants, labelled_arcs, labelled_distribution, part_sum
 from .strategies import TREE_CLASSES, Floats, boost_cycle, normal_scores, with_garbage
 
 every_class = pytest.mark.parametrize("flags", TREE_CLASSES)
@@ -153,6 +153,65 @@ def test_a_batch_is_its_sentences(flags: dict[str, bool]) -> None:
     np.testing.assert_allclose(whole.log_prob(heads, labels), whole.max - whole.log_partition, rtol=0, atol=1e-12)
 
 
+def labelled_function(n: int, labels: int, seed: int) -> Floats:
+    """Dyadic values, which the exact reference sums quickly; nan where it must be ignored."""
+    return with_garbage(np.random.default_rng(seed).integers(-64, 65, (n + 1, n + 1, labels)) / 32.0)
+
+
+@every_class
+@pytest.mark.parametrize("boost", [0.0, 3.0, 40.0])
+def test_covariance_with_labelled_arcs(flags: dict[str, bool], boost: float) -> None:
+    """Against every labelled tree; some labels are forbidden, one arc with all of its labels."""
+    scores, f = boost_cycle(labelled_scores(3, 2, 140), [1, 2], boost), labelled_function(3, 2, 141)
+    scores[1, 2, 0] = scores[0, 1, 1] = -np.inf
+    scores[0, 3, :] = -np.inf
+    f[0, 3, :] = f[1, 2, 0] = np.nan
+    reference = labelled_distribution(scores, **flags)
+    value = {tree: part_sum(f, labelled_arcs(tree)) for tree in reference}
+    mean = reference.expectation(value.__getitem__)
+    expected = np.zeros(scores.shape)
+    for arc in {arc for tree in reference for arc in labelled_arcs(tree)}:
+        expected[arc] = reference.expectation(lambda tree, arc=arc: (value[tree] - mean) * (arc in labelled_arcs(tree)))
+    got = LabelledTreeDistribution(scores, **flags).covariance_with_arcs(f)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12)
+    assert np.abs(expected).max() > 0.1
+    assert not got[0, 3].any()
+
+
+@every_class
+def test_covariance_with_labelled_arcs_is_the_derivative_of_their_marginals(flags: dict[str, bool]) -> None:
+    scores, f = labelled_scores(9, 4, 142), np.nan_to_num(labelled_function(9, 4, 143))
+    step = 1e-4
+    above, below = (LabelledTreeDistribution(scores + x * f, **flags).marginals for x in (step, -step))
+    got = LabelledTreeDistribution(scores, **flags).covariance_with_arcs(f)
+    assert np.abs(got).max() > 0.05
+    np.testing.assert_allclose(got, (above - below) / (2 * step), rtol=0, atol=1e-7)
+
+
+@every_class
+def test_labelled_covariances_of_a_batch(flags: dict[str, bool]) -> None:
+    """Each sentence's own; and what the labels of an arc share is the covariance of unlabelled arcs."""
+    lengths = [4, 2, 0]
+    batch, f = np.full((3, 5, 5, 3), np.nan), np.full((3, 5, 5, 3), np.nan)
+    for b, n in enumerate(lengths):
+        batch[b, : n + 1, : n + 1] = labelled_scores(n, 3, 144 + b)
+        f[b, : n + 1, : n + 1] = labelled_function(n, 3, 147 + b)
+    whole = LabelledTreeDistribution(batch, **flags, lengths=lengths)
+    got = whole.covariance_with_arcs(f)
+    assert got.shape == batch.shape
+    for b, n in enumerate(lengths):
+        alone = LabelledTreeDistribution(batch[b, : n + 1, : n + 1], **flags)
+        np.testing.assert_array_equal(
+            got[b, : n + 1, : n + 1], alone.covariance_with_arcs(f[b, : n + 1, : n + 1]), strict=True
+        )
+        outside = got[b].copy()
+        outside[: n + 1, : n + 1] = 0.0
+        assert not outside.any()
+    same = np.repeat(f[..., :1], 3, axis=-1)  # a function that does not look at the label
+    with_arcs = whole.arcs.covariance_with_arcs(f[..., 0])
+    np.testing.assert_allclose(whole.covariance_with_arcs(same).sum(axis=-1), with_arcs, rtol=0, atol=1e-13)
+
+
 def test_errors_name_the_cell() -> None:
     scores = labelled_scores(3, 2, 139)
     scores[1, 2, 1] = np.nan
@@ -164,3 +223,8 @@ def test_errors_name_the_cell() -> None:
         LabelledTreeDistribution(np.zeros((4, 4)))
     with pytest.raises(ShapeError, match=r"\(4, 4, 0\)"):
         LabelledTreeDistribution(np.zeros((4, 4, 0)))
+
+
+def test_a_function_of_another_shape() -> None:
+    with pytest.raises(ShapeError, match=r"f has shape \(3, 3\); expected that of scores, \(3, 3, 2\)"):
+        LabelledTreeDistribution(np.zeros((3, 3, 2))).covariance_with_arcs(np.zeros((3, 3)))

@@ -94,12 +94,12 @@ def as_function(values: ArrayLike, batch: Batch, name: str) -> Floats:
     if array.shape != batch.scores.shape:
         expected = batch.scores.shape[1:] if batch.single else batch.scores.shape
         raise ShapeError(f"{name} has shape {np.shape(values)}; expected that of scores, {expected}")
-    array = np.where(allowed(batch), array, 0.0)
-    if not np.isfinite(array).all():
-        b, h, m = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    function = np.zeros(array.shape)
+    b, h, m = _copy_function(array, batch.scores, batch.lengths, function)
+    if b >= 0:
         where = "" if batch.single else f"sentence {b}: "
         raise ScoresError(f"{where}{name}[{h}, {m}] is {array[b, h, m]}; it must be finite")
-    return array
+    return function
 
 
 def allowed(batch: Batch) -> NDArray[np.bool_]:
@@ -190,5 +190,23 @@ def _first_bad_cell(scores: Floats, lengths: Ints, largest: float) -> tuple[int,
                     x = scores[b, h, m]
                     fine = (x <= largest) & ((x >= -largest) | (x == -np.inf))
                     if h != m and not fine:
+                        return b, h, m
+    return -1, -1, -1
+
+
+@kernel
+def _copy_function(values: Floats, scores: Floats, lengths: Ints, function: Floats) -> tuple[int, int, int]:
+    """function = values on arcs a tree may have; the first of them not finite, (-1, -1, -1) if there is none."""
+    for b in range(scores.shape[0]):
+        n = lengths[b]
+        for h in range(n + 1):
+            bad = 0
+            for m in range(1, n + 1):
+                arc = (h != m) & (scores[b, h, m] > -np.inf)
+                function[b, h, m] = values[b, h, m] if arc else 0.0
+                bad += not np.isfinite(function[b, h, m])
+            if bad:
+                for m in range(1, n + 1):
+                    if not np.isfinite(function[b, h, m]):
                         return b, h, m
     return -1, -1, -1

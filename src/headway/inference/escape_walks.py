@@ -24,12 +24,12 @@ from headway.inference.jit import part
 
 # Words are eliminated four at a time: each remaining row is then read and written once for four updates.
 PANEL = 4
-# Rows of workspace: the panel, the pivots d_k, and one to add up in.
-WORK_ROWS = PANEL + 2
+# Rows of workspace: the panel (later sums of four words' escapes) and the pivots d_k.
+WORK_ROWS = PANEL + 1
 
 # Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
 # end is multiplied by zero, or added up and not used.
-_BLOCK = 16
+_BLOCK = 8
 
 
 @part
@@ -138,7 +138,7 @@ def solve(
 def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
     """Copy `size` words one level down, so that the `keep` words from `first` on come first, the others after them."""
     others = 0 if first > 0 else keep
-    if first < 0 or keep < 0 or level < 0:  # never; see _accumulate
+    if first < 0 or keep < 0 or level < 0:  # never; see add_rows
         return
     for i in range(size):
         row = first + i if i < keep else others + i - keep
@@ -283,48 +283,86 @@ def _substitute(
     if logs:
         _substitute_logs(table[level], columns, keep, others, size, escape)
         return
-    total = work[PANEL + 1]
-    if columns < 0 or keep < 0 or others < 0:  # never; see _accumulate
+    if columns < 0 or keep < 0 or others < 0:  # never; see add_rows
         return
-    for k in range(keep, size):
-        for m in range(keep):
-            total[m] = table[level, k, 0]
-        _accumulate(table, level, k, 0, keep, escape, columns, columns, keep, total)
-        _accumulate(table, level, k, keep, k, escape, others, columns, keep, total)
-        for m in range(keep):
-            escape[others + k - keep, columns + m] = total[m]
+    rows = table[level]
+    k = keep
+    while k < size:
+        count = 4 if k + 4 <= size else 1
+        for q in range(count):
+            for m in range(padded(keep)):
+                work[q, m] = rows[k + q, 0]
+        add_rows(count, rows, k, 1, keep, escape, columns, columns, keep, work, 0)
+        add_rows(count, rows, k, 1 + keep, k - keep, escape, others, columns, keep, work, 0)
+        for q in range(1, count):  # words of this panel that were eliminated after word k + q
+            for c in range(q):
+                for m in range(padded(keep)):
+                    work[q, m] += rows[k + q, 1 + k + c] * work[c, m]
+        for q in range(count):
+            for m in range(keep):
+                escape[others + k - keep + q, columns + m] = work[q, m]
+        k += count
 
 
 @part
-def _accumulate(
-    table: Floats,
-    level: int,
-    k: int,
+def add_rows(
+    count: int,
+    a: Floats,
+    row: int,
     start: int,
-    stop: int,
-    escape: Floats,
+    terms: int,
+    b: Floats,
     first: int,
     columns: int,
-    keep: int,
-    total: Floats,
+    width: int,
+    out: Floats,
+    to: int,
 ) -> None:
-    """total += sum of p_k[j] E[j] over the words j in start..stop, whose rows begin at `first`; four a pass."""
+    """out[to + q] += sum over `terms` j of a[row + q, start + j] b[first + j, columns:], for q < count, 4 or 1.
+
+    Four rows and four terms a pass, so that each number read takes part in four sums. Columns are added up to whole
+    blocks.
+    """
     # Tells the compiler that no index counts from the end, without which it does not vectorise.
-    if columns < 0 or first < 0 or start < 0:
+    if row < 0 or start < 0 or first < 0 or columns < 0 or to < 0:
         return
-    j, r = start, first
-    while j + 4 <= stop:
-        f0, f1, f2, f3 = table[level, k, j + 1], table[level, k, j + 2], table[level, k, j + 3], table[level, k, j + 4]
-        for m in range(padded(keep)):
-            total[m] += (f0 * escape[r, columns + m] + f1 * escape[r + 1, columns + m]) + (
-                f2 * escape[r + 2, columns + m] + f3 * escape[r + 3, columns + m]
-            )
+    j, r, end = start, first, start + terms
+    if count == 1:
+        while j + 4 <= end:
+            a0, a1, a2, a3 = a[row, j], a[row, j + 1], a[row, j + 2], a[row, j + 3]
+            for m in range(padded(width)):
+                out[to, m] += (a0 * b[r, columns + m] + a1 * b[r + 1, columns + m]) + (
+                    a2 * b[r + 2, columns + m] + a3 * b[r + 3, columns + m]
+                )
+            j += 4
+            r += 4
+        while j < end:
+            a0 = a[row, j]
+            for m in range(padded(width)):
+                out[to, m] += a0 * b[r, columns + m]
+            j += 1
+            r += 1
+        return
+    while j + 4 <= end:
+        a00, a01, a02, a03 = a[row, j], a[row, j + 1], a[row, j + 2], a[row, j + 3]
+        a10, a11, a12, a13 = a[row + 1, j], a[row + 1, j + 1], a[row + 1, j + 2], a[row + 1, j + 3]
+        a20, a21, a22, a23 = a[row + 2, j], a[row + 2, j + 1], a[row + 2, j + 2], a[row + 2, j + 3]
+        a30, a31, a32, a33 = a[row + 3, j], a[row + 3, j + 1], a[row + 3, j + 2], a[row + 3, j + 3]
+        for m in range(padded(width)):
+            b0, b1, b2, b3 = b[r, columns + m], b[r + 1, columns + m], b[r + 2, columns + m], b[r + 3, columns + m]
+            out[to, m] += (a00 * b0 + a01 * b1) + (a02 * b2 + a03 * b3)
+            out[to + 1, m] += (a10 * b0 + a11 * b1) + (a12 * b2 + a13 * b3)
+            out[to + 2, m] += (a20 * b0 + a21 * b1) + (a22 * b2 + a23 * b3)
+            out[to + 3, m] += (a30 * b0 + a31 * b1) + (a32 * b2 + a33 * b3)
         j += 4
         r += 4
-    while j < stop:
-        f = table[level, k, j + 1]
-        for m in range(padded(keep)):
-            total[m] += f * escape[r, columns + m]
+    while j < end:
+        a0, a1, a2, a3 = a[row, j], a[row + 1, j], a[row + 2, j], a[row + 3, j]
+        for m in range(padded(width)):
+            out[to, m] += a0 * b[r, columns + m]
+            out[to + 1, m] += a1 * b[r, columns + m]
+            out[to + 2, m] += a2 * b[r, columns + m]
+            out[to + 3, m] += a3 * b[r, columns + m]
         j += 1
         r += 1
 

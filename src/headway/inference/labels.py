@@ -83,6 +83,8 @@ class LabelledTreeDistribution:
         far its own value is from that mean, where the arc is in the tree.
         """
         share = self.label_probabilities
+        if np.shape(f) != share.shape:
+            raise ShapeError(f"f has shape {np.shape(f)}; expected that of scores, {share.shape}")
         values = np.where(share > 0, as_floats(f, "f"), 0.0)
         mean = (share * values).sum(axis=-1)
         arcs = self.arcs.covariance_with_arcs(mean)

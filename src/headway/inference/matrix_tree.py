@@ -11,8 +11,9 @@ non-negative numbers (`escape_walks` has the formulas), and Z is the product of 
 
     P(h -> m) is proportional to W[m, h] E[h, m]  and  P(root -> m) to W[m, 0],   over the heads of m.
 
-*Derivatives* of all marginals in one direction f, which are Cov(f, 1[arc]), follow the same walk with dW = W f:
-O(n^3) where druck2009's sum over pairs of arcs takes O(n^4), and without its inverse.
+*Derivatives* of all marginals in one direction f, which are Cov(f, 1[arc]), take two matrix products once the escapes
+are known (`marginal_slopes`). Where those would cancel, they follow the same walk with dW = W f, with no difference
+of large numbers either. Both are O(n^3), where druck2009's sum over pairs of arcs takes O(n^4).
 
 *Range.* Each word's weights are scaled by its largest. Products then stay inside float64 unless weights span
 hundreds of nats; `_scale` decides beforehand where it can, a watch on the smallest factor used decides afterwards.
@@ -34,6 +35,7 @@ from headway.inference.batch import Batch, Floats, Ints, over_sentences
 from headway.inference.escape_walks import WORK_ROWS, log_add, solve, table_shape
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel, part
+from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
 
 # If no factor is smaller than this (334 nats below its row's largest), no product of two underflows.
 _SMALLEST_FACTOR = 1e-145
@@ -81,7 +83,7 @@ def _run(
             log_z, mu, slope,
         )  # fmt: skip
 
-    over_sentences(run, batch, work=(1.5 if f is None else 4.0) * size * float(nodes) ** 3, threads=threads)
+    over_sentences(run, batch, work=(1.5 if f is None else 2.5) * size * float(nodes) ** 3, threads=threads)
     return log_z
 
 
@@ -107,7 +109,7 @@ def _sentences(
     work = np.zeros((WORK_ROWS, table.shape[2]))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
-    scale = np.empty(nodes)
+    scale, inverse_totals = np.empty(nodes), np.empty(nodes)
     for b in range(start, stop):
         n = lengths[b]
         if n == 0:
@@ -116,13 +118,22 @@ def _sentences(
         if not _find_core(scores[b], n, single_root and watch, words, core):
             log_z[b] = -np.inf
             continue
-        if f is not None and linear and watch:
-            # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
-            _fill_weights(scores[b], n, single_root, False, scale, core, weights)
-            trial = _tree_sum(
-                weights, None, b, n, single_root, False, True, words, core, table, None, work, escapes, None
-            )
-            linear, watch = not np.isnan(trial), False
+        if f is not None and d_table is not None and escapes is not None and mu is not None and slope is not None:
+            if linear:
+                # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
+                _fill_weights(scores[b], n, single_root, False, scale, core, weights)
+                value = _tree_sum(
+                    weights, None, b, n, single_root, False, watch, words, core, table, None, work, escapes, None
+                )
+                linear, watch = not np.isnan(value), False
+            if linear and np.all(core[1 : n + 1]):
+                _normalise(weights, escapes[0], n, False, inverse_totals, mu[b])
+                if most_visits(weights, escapes[0], inverse_totals, n, single_root) <= MOST_VISITS:
+                    slopes_by_products(
+                        weights, f[b], escapes[0], inverse_totals, n, single_root, d_table, mu[b], slope[b]
+                    )
+                    log_z[b] = value + shift
+                    continue
         logs = not linear
         while True:
             _fill_weights(scores[b], n, single_root, logs, scale, core, weights)
@@ -137,7 +148,7 @@ def _sentences(
         if value == -np.inf:
             continue
         if mu is not None and escapes is not None:
-            _normalise(weights, escapes[0], n, logs, mu[b])
+            _normalise(weights, escapes[0], n, logs, inverse_totals, mu[b])
             if f is not None and d_escapes is not None and slope is not None:
                 _normalise_slopes(weights, f[b], escapes[0], d_escapes[0], n, logs, mu[b], slope[b])
 
@@ -387,8 +398,8 @@ def _store(
 
 
 @part
-def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, mu: Floats) -> None:
-    """P(h -> m) from weights and escapes [head, modifier], column by column."""
+def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floats, mu: Floats) -> None:
+    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: `totals` holds what it took."""
     if logs:
         for m in range(1, n + 1):
             total = weights[0, m]
@@ -400,7 +411,6 @@ def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, mu: Floats) 
                 if h != m:
                     mu[h, m] = np.exp(weights[h, m] + escape[h - 1, m - 1] - total)
         return
-    totals = np.zeros(n + 1)
     for m in range(1, n + 1):
         mu[0, m] = weights[0, m]
         totals[m] = weights[0, m]
