@@ -182,6 +182,8 @@ def test_the_name_says_the_format(tmp_path: Path, name: str, format: str) -> Non
     assert {sentence.layout.format for sentence in read_treebank(path)} == {format}
     assert {sentence.layout.format for sentence in read_treebank(path, format="conllx")} == {"conllx"}
     assert {sentence.layout.format for sentence in read_treebank(path, format="conllu")} == {"conllu"}
+    with path.open("rb") as stream:
+        assert {sentence.layout.format for sentence in read_treebank(stream)} == {format}
 
 
 def test_the_name_says_the_format_when_written(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from headway.errors import TreebankError
 from headway.treebank.conll_reader import Block, blocks, parse_block
 from headway.treebank.conll_writer import to_text
 from headway.treebank.sentence import Format, Sentence
-from headway.treebank.streams import PathOrStream, is_path, name_of, open_source, open_target
+from headway.treebank.streams import PathOrStream, name_of, open_source, open_target
 
 _FORMATS: dict[str, Format] = {".conllu": "conllu", ".conll": "conllx", ".conllx": "conllx"}
 
@@ -96,9 +96,7 @@ def _require_format(format: str | None) -> None:
 
 
 def format_of(place: PathOrStream) -> Format | None:
-    """What the name of a file says; None if it says nothing."""
-    if not is_path(place):
-        return None
+    """What the name of a file says, or of the file that a stream is; None if it says nothing."""
     path = PurePath(name_of(place, ""))
     if path.suffix.lower() in (".gz", ".xz"):
         path = path.with_suffix("")

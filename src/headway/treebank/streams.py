@@ -29,11 +29,6 @@ _XZ = b"\xfd7zXZ\x00"
 _XZ_MEMORY = 1 << 27  # twice what files of `xz -9` need
 
 
-def is_path(place: PathOrStream) -> bool:
-    """Is it the name of a file, and not a stream or "-"?"""
-    return isinstance(place, str | os.PathLike) and place != "-"
-
-
 def name_of(place: PathOrStream, standard: str) -> str:
     """How messages call a source or target; `standard` is the word for "-"."""
     if isinstance(place, str | os.PathLike):
