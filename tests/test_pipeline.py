@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from headway import pipeline
 from headway.archive import load_archive
 from headway.errors import ArchiveError, HeadwayError, TrainingError, TreebankError
+from headway.features.rules import Rule, Rules
 from headway.inference.brute_force import all_trees
 from headway.pipeline import Parsed, Parser
 from headway.training import Progress
@@ -37,6 +38,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "loglinear": {"epochs": 12, "c": 1.0},
     "eg": {"epochs": 12, "c": 0.1},
     "eg-loglinear": {"epochs": 8, "c": 1.0},
+    "expected-loss": {"epochs": 20, "c": 10.0},
 }
 
 
@@ -210,6 +212,272 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         "h.xpos m.xpos | dir",
         "h.xpos m.xpos | dist",
     ]
+
+
+# Text beside the trees
+
+with_text = partial(trained, learner="loglinear", labels="none", epochs=6)
+
+
+def other_trees(text: list[Sentence], seed: int) -> list[Sentence]:
+    """The same sentences with other trees: each word on the root, or on a word before it."""
+    rng = np.random.default_rng(seed)
+    return [s.with_tree([-1, *(int(rng.integers(m)) for m in range(1, len(s) + 1))]) for s in text]
+
+
+@pytest.mark.parametrize("labels", ["after", "joint", "none"])
+@pytest.mark.parametrize("order", [1.0, 2.0, float("inf")])
+def test_trees_and_text(labels: str, order: float, tmp_path: Path) -> None:
+    """Trained, saved, loaded; the model says what it is from, and parses new sentences."""
+    text = sentences(30, 50)
+    parser = trained(
+        sentences(24, 51), text=map(bare, text), learner="loglinear", labels=labels, epochs=12, entropy_weight=0.2,
+        entropy_order=order,
+    )  # fmt: skip
+    parser.save(tmp_path / "model")
+    again = Parser.load(tmp_path / "model")
+    assert again.model.about == parser.model.about
+    assert again.model.about["text"] == {"sentences": 30}
+    assert again.model.about["train"]["sentences"] == 24
+    assert again.model.about["settings"]["entropy_order"] == order
+    gold = sentences(20, 52)
+    found = list(again.parse(map(bare, gold)))
+    assert shares(gold, found)[0] > 95.0
+    assert parser.model.label_names == (() if labels == "none" else LABELS[:3] + LABELS[4:])
+    for one, other in zip(found, parser.parse(map(bare, gold)), strict=True):
+        np.testing.assert_array_equal(one.heads, other.heads)
+    assert "text" not in trained(sentences(6, 51), learner="loglinear", epochs=1).model.about
+
+
+def test_text_makes_the_parser_surer(tmp_path: Path) -> None:
+    """From a file as well as from sentences; the larger the weight, the lower the entropy of its trees."""
+    train, text, path = sentences(6, 53), sentences(30, 54), tmp_path / "text.conllu"
+    write_treebank(text, path)
+    unsure = []
+    for weight in (0.0, 0.3, 2.0):
+        parser = with_text(train, text=path, entropy_weight=weight, c=0.1, epochs=30)
+        same = with_text(train, text=text, entropy_weight=weight, c=0.1, epochs=30)
+        np.testing.assert_array_equal(same.model.weights, parser.model.weights)
+        unsure.append(np.mean([parsed.distribution.entropy for parsed in parser.parse(text)]))
+    assert (np.diff(unsure) < -0.01).all()
+
+
+def test_trees_of_the_text_are_not_looked_at() -> None:
+    train, text = sentences(8, 55), sentences(12, 56, crossing=True)
+    one, other, none, fewer = (
+        with_text(train, text=each).model for each in (text, other_trees(text, 57), map(bare, text), text[1:])
+    )
+    np.testing.assert_array_equal(one.weights, other.weights)
+    np.testing.assert_array_equal(one.weights, none.weights)
+    assert one.coder == other.coder == none.coder
+    assert fewer.weights.shape != one.weights.shape or not np.array_equal(fewer.weights, one.weights)
+
+
+def test_text_with_predicted_tags_is_tagged() -> None:
+    """Tags of the text's own are not used: wrong ones change nothing."""
+    train, text = sentences(16, 58), sentences(10, 59)
+    wrong = [replace(s, upos=("X",) * len(s), xpos=("Y",) * len(s)) for s in text]
+    one, other = (
+        Parser.train(train, text=each, learner="loglinear", labels="none", epochs=3) for each in (text, wrong)
+    )
+    np.testing.assert_array_equal(one.model.weights, other.model.weights)
+    assert "X" not in one.model.coder.fields["upos"]
+    assert "X" in with_text(train, text=wrong, epochs=1).model.coder.fields["upos"]
+
+
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name != "loglinear"])
+def test_text_for_a_learner_of_trees(learner: str) -> None:
+    with pytest.raises(TrainingError, match=f"{learner} learns from trees alone; text beside them is for loglinear"):
+        with_text(sentences(4, 60), text=sentences(4, 61), learner=learner)
+
+
+def test_text_for_a_higher_order_model() -> None:
+    with pytest.raises(TrainingError, match="text"):
+        trained(sentences(4, 60), text=sentences(4, 61), model="sibling", epochs=1)
+
+
+def test_text_without_words() -> None:
+    with pytest.raises(TrainingError, match=r"^the text: has no sentence with words"):
+        with_text(sentences(4, 60), text=[])
+
+
+@pytest.mark.parametrize("optimiser", ["lbfgs", "adagrad"])
+def test_interrupted_training_with_text(optimiser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint belongs to its text, weight and order. Mini-batches end where they would have."""
+    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    train, text, file = sentences(8, 62), sentences(9, 63), tmp_path / "checkpoint"
+    settings: dict[str, Any] = {"text": text, "optimiser": optimiser, "epochs": 5}
+    whole = with_text(train, **settings)
+    with pytest.raises(KeyboardInterrupt):
+        with_text(train, checkpoint=file, show=interrupt_at_three, **settings)
+    for change in ({"text": text[1:]}, {"text": None}, {"entropy_weight": 2.0}, {"entropy_order": 2.0}):
+        with pytest.raises(ArchiveError, match="a checkpoint of other data or settings"):
+            with_text(train, checkpoint=file, **{**settings, **change})
+    resumed = with_text(train, checkpoint=file, **settings)
+    assert [entry["pass"] for entry in resumed.model.about["history"]] == [1, 2, 3, 4, 5]
+    if optimiser == "adagrad":
+        np.testing.assert_array_equal(resumed.model.weights, whole.model.weights)
+        assert resumed.model.about == whole.model.about
+
+
+def interrupt_at_three(progress: Progress) -> None:
+    if progress.number == 3:
+        raise KeyboardInterrupt
+
+
+# Rules instead of trees
+
+RULES = Rules(
+    (
+        Rule(("N",), ("D", "J"), "left", (1, 3), (0.95, 1.0)),
+        Rule(("V",), ("N",), None, None, (0.95, 1.0)),
+        Rule(("V",), ("A", "S"), "right", None, (0.9, 1.0)),
+        Rule(("ROOT",), ("V",), None, None, (0.95, 1.0)),
+    )
+)
+constrained = partial(Parser.constrain, tags="gold", epochs=40, c=1000.0)
+
+
+@pytest.mark.parametrize("criterion", ["squared", "kl"])
+@pytest.mark.parametrize("projective", [False, True])
+@pytest.mark.parametrize("single_root", [False, True])
+def test_rules_and_no_trees(criterion: str, projective: bool, single_root: bool, tmp_path: Path) -> None:
+    """Trained, saved, loaded: right heads for new sentences, in the class of trees, without labels."""
+    flags: dict[str, Any] = {"criterion": criterion, "projective": projective, "single_root": single_root}
+    parser = constrained(RULES, map(bare, sentences(30, 64)), **flags)
+    parser.save(tmp_path / "model")
+    again = Parser.load(tmp_path / "model")
+    gold = sentences(20, 65)
+    found = list(again.parse(map(bare, gold)))
+    assert shares(gold, found)[0] > 90.0
+    assert {label for parsed in found for label in parsed.labels[1:]} == {"_"}
+    assert (again.model.projective, again.model.single_root) == (projective, single_root)
+    assert again.tagger is None
+    for one, other in zip(found, parser.parse(map(bare, gold)), strict=True):
+        np.testing.assert_array_equal(one.heads, other.heads)
+    about = again.model.about
+    assert about == parser.model.about
+    assert about["settings"]["learner"] == "constraints"
+    assert about["settings"]["criterion"] == criterion
+    assert about["train"]["sentences"] == 30
+    assert about["rules"] == RULES.to_toml()
+
+
+def test_rules_with_predicted_tags(tmp_path: Path) -> None:
+    """The tags of the text train a tagger, so that plain tokens parse."""
+    Parser.constrain(RULES, sentences(40, 66), epochs=40, c=1000.0).save(tmp_path / "model")
+    parser = Parser.load(tmp_path / "model")
+    assert parser.tagger is not None
+    assert parser.parse(["the", "big", "stone7", "moves", "a", "stone8", "."]).heads.tolist() == [
+        -1,
+        3,
+        3,
+        4,
+        0,
+        6,
+        4,
+        4,
+    ]
+    gold = sentences(20, 67)
+    assert shares(gold, list(parser.parse(untagged(s) for s in gold)))[0] > 85.0
+
+
+def test_rules_from_a_file_by_name_and_at_hand(tmp_path: Path) -> None:
+    path, text = tmp_path / "mine.toml", sentences(10, 68)
+    path.write_text(RULES.to_toml(), "utf-8")
+    write_treebank(text, tmp_path / "text.conllu")
+    at_hand, from_path, from_name = (
+        constrained(rules, source, epochs=5).model
+        for rules, source in ((RULES, text), (path, tmp_path / "text.conllu"), (str(path), text))
+    )
+    np.testing.assert_array_equal(at_hand.weights, from_path.weights)
+    np.testing.assert_array_equal(at_hand.weights, from_name.weights)
+    assert at_hand.about == from_path.about == from_name.about
+    with pytest.raises(HeadwayError, match=r"cannot read rules from no-such-rules: .*universal"):
+        constrained("no-such-rules", text)
+
+
+def test_universal_rules_beat_chains() -> None:
+    """On the forty sentences of the examples, better than every word on its neighbour, left or right."""
+    gold = list(read_treebank(TINY))
+    found = list(Parser.constrain("universal", TINY, tags="gold").parse(map(bare, gold)))
+    right = {"left": 0, "right": 0}
+    for sentence in gold:
+        assert sentence.heads is not None
+        n = len(sentence)
+        right["left"] += sum(sentence.heads[m] == m - 1 for m in range(1, n + 1))
+        right["right"] += sum(sentence.heads[m] == (m + 1) % (n + 1) for m in range(1, n + 1))
+    chains = 100 * max(right.values()) / sum(map(len, gold))
+    assert shares(gold, found)[0] > chains + 10.0
+
+
+def test_trees_of_a_text_with_rules_are_not_looked_at() -> None:
+    text = sentences(12, 69, crossing=True)
+    one, same, other, none = (
+        constrained(RULES, each, epochs=5).model for each in (text, text, other_trees(text, 70), map(bare, text))
+    )
+    for again in (same, other, none):
+        np.testing.assert_array_equal(one.weights, again.weights)
+        assert one.coder == again.coder
+    assert one.about == same.about
+
+
+def test_rules_with_development_trees() -> None:
+    """The best pass by the development score is kept; its scores are not rescaled."""
+    text, dev = sentences(20, 71), sentences(10, 72, crossing=True)
+    parser = constrained(RULES, text, dev)
+    history = parser.model.about["history"]
+    assert parser.model.about["best_pass"] == 1 + int(np.argmax([entry["dev"] for entry in history]))
+    assert parser.model.about["scale"] == 1.0
+    exact = constrained(RULES, text, epochs=parser.model.about["best_pass"])
+    np.testing.assert_array_equal(parser.model.weights, exact.model.weights)
+
+
+def test_checkpoints_with_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    text, file = sentences(10, 73), tmp_path / "checkpoint"
+    settings: dict[str, Any] = {"checkpoint": file, "epochs": 6, "criterion": "squared"}
+    with pytest.raises(KeyboardInterrupt):
+        constrained(RULES, text, show=interrupt_at_three, **settings)
+    before = file.read_bytes()
+    others = Rules((*RULES.rules[:3], replace(RULES.rules[3], target=(0.9, 1.0))))
+    changes: list[tuple[Rules, list[Sentence], dict[str, Any]]] = [
+        (others, text, {}),
+        (Rules(RULES.rules[:3]), text, {}),
+        (RULES, text[1:], {}),
+        (RULES, text, {"criterion": "kl"}),
+        (RULES, text, {"c": 1.0}),
+    ]
+    for rules, data, change in changes:
+        with pytest.raises(ArchiveError, match="a checkpoint of other data or settings"):
+            constrained(rules, data, **{**settings, **change})
+    assert file.read_bytes() == before
+    resumed = constrained(RULES, text, **settings)
+    objectives = [entry["objective"] for entry in resumed.model.about["history"]]
+    assert [entry["pass"] for entry in resumed.model.about["history"]] == [1, 2, 3, 4, 5, 6]
+    assert (np.diff(objectives) < 0).all()
+
+
+def test_what_rules_cannot_be_learnt_with() -> None:
+    text = sentences(6, 74)
+    with pytest.raises(TrainingError, match="adagrad takes some sentences at a time, but rules are about all"):
+        constrained(RULES, text, optimiser="adagrad")
+    with pytest.raises(TrainingError, match="the sibling model has no marginals for constraints"):
+        constrained(RULES, text, model="sibling")
+    with pytest.raises(TrainingError, match="criterion is 'cosine'"):
+        constrained(RULES, text, criterion="cosine")
+    with pytest.raises(TrainingError, match="no rule matches anything in the text; are its words tagged"):
+        constrained(RULES, [Sentence.from_words(["a", "b"])] * 3)
+    with pytest.raises(TrainingError, match=r"^the text: has no sentence with words"):
+        constrained(RULES, [])
+    with pytest.raises(TrainingError, match=r"constraints need rules, not trees; use Parser\.constrain"):
+        trained(text, learner="constraints", epochs=1)
+
+
+@pytest.mark.parametrize("setting", [{"learner": "margin"}, {"labels": "joint"}, {"trainings": 3}])
+def test_settings_that_rules_have_no_use_for(setting: dict[str, Any]) -> None:
+    with pytest.raises(TrainingError):
+        constrained(RULES, sentences(6, 75), **setting)
 
 
 # Parsing

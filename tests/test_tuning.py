@@ -11,9 +11,9 @@ import pytest
 from headway.errors import TrainingError
 from headway.evaluation import evaluate
 from headway.models.tagger import Tagger
-from headway.training import Material, Settings, train_arcs, training_trees
+from headway.training import Material, Settings, Watch, train_arcs, training_trees
 from headway.treebank import Sentence
-from headway.tuning import tune
+from headway.tuning import ENTROPY_WEIGHTS, tune
 
 from .models.toy_treebank import sentences
 
@@ -41,7 +41,7 @@ def test_the_last_tenth_is_held_out_and_the_winner_is_trained_on_the_rest() -> N
     tuning = tuned(data, grid=(10.0,), epochs=2, labels="none")
     settings = Settings(c=10.0, epochs=tuning.settings.epochs, labels="none", tags="gold").complete()
     material = Material.of(training_trees(data[:36], settings, "train"), settings, threads=1)
-    alone = train_arcs(material, settings, None, None, None, "")
+    alone = train_arcs(material, settings, Watch())
     scale = tuning.parser.model.about["scale"]
     np.testing.assert_array_equal(tuning.parser.model.weights, scale * alone.best)
     held_out = evaluate(data[36:], [found.sentence for found in tuning.parser.parse(data[36:])])
@@ -57,6 +57,30 @@ def test_development_data_may_be_given_and_may_be_of_another_class() -> None:
 def test_the_grid_of_the_learner_is_the_default() -> None:
     tuning = tuned(sentences(12, 6), learner="perceptron", epochs=1, labels="none")
     assert {trial.c for trial in tuning.trials} == {0.0}
+
+
+def test_every_weight_of_the_text_is_tried_with_every_c() -> None:
+    data = sentences(20, 10)
+    options: dict[str, Any] = {"learner": "loglinear", "epochs": 3, "labels": "none", "projective": True}
+    tuning = tuned(data, text=sentences(9, 11), grid=(0.01, 1.0), entropy_weights=(0.0, 0.5), **options)
+    assert [(trial.c, trial.entropy_weight) for trial in tuning.trials] == [
+        (0.01, 0.0), (0.01, 0.5), (1.0, 0.0), (1.0, 0.5),
+    ]  # fmt: skip
+    best = max(tuning.trials, key=lambda trial: trial.uas)
+    assert (tuning.settings.c, tuning.settings.entropy_weight) == (best.c, best.entropy_weight)
+    assert tuning.parser.model.about["text"] == {"sentences": 9}
+    assert tuning.parser.model.about["settings"]["entropy_weight"] == best.entropy_weight
+
+    default = tuned(data, text=sentences(9, 11), grid=(1.0,), **options)
+    assert tuple(trial.entropy_weight for trial in default.trials) == ENTROPY_WEIGHTS
+    alone = tuned(data, grid=(1.0,), **options)
+    assert len(alone.trials) == 1
+    assert "text" not in alone.parser.model.about
+
+
+def test_text_is_for_the_log_linear_learner() -> None:
+    with pytest.raises(TrainingError, match="loglinear"):
+        tuned(sentences(20, 12), text=sentences(9, 13), grid=(1.0,), learner="expected-loss", epochs=1, labels="none")
 
 
 def test_trials_are_scored_on_the_tags_of_a_tagger(monkeypatch: pytest.MonkeyPatch) -> None:

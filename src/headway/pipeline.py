@@ -21,12 +21,14 @@ from headway.archive import Archive, load_archive, save_archive
 from headway.drawing import to_svg, tree_drawing
 from headway.embedded import embedded_model
 from headway.errors import TrainingError, TreebankError
+from headway.features.rules import Rules, read_rules
 from headway.inference.batch import Floats, Ints
 from headway.inference.dual_decomposition import Status
 from headway.inference.tree_distribution import TreeDistribution
-from headway.models.arc_factored import ArcExamples
+from headway.models.arc_factored import ArcExamples, ArcText
 from headway.models.arc_model import ArcModel
 from headway.models.automata_model import AutomataModel
+from headway.models.higher_order import PartExamples
 from headway.models.pruning import coverage
 from headway.models.saved import (
     KIND,
@@ -44,14 +46,19 @@ from headway.training import (
     Material,
     Monitor,
     PartDevelopment,
+    RuledText,
     Settings,
     Show,
+    Watch,
     Words,
+    arc_development,
     checksum,
     development,
     signature,
     train_arcs,
+    train_from_rules,
     train_labeller,
+    training_text,
     training_trees,
 )
 from headway.treebank import Sentence, require_tree
@@ -59,6 +66,11 @@ from headway.treebank.raw_text import offsets_of
 
 _SENTENCES_AT_ONCE = 512
 _ARCS_AT_ONCE = 4_000_000
+_OF_RULES = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
+_FOR_RULES = (
+    *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
+    "criterion",
+)
 
 Model = ArcModel | AutomataModel
 Source = str | os.PathLike[str] | Iterable[Sentence]
@@ -169,6 +181,7 @@ class Parser:
         train: Source,
         dev: Source | None = None,
         *,
+        text: Source | None = None,
         threads: int = 1,
         checkpoint: str | os.PathLike[str] | None = None,
         show: Show | None = None,
@@ -178,19 +191,63 @@ class Parser:
 
         With `dev`, the weights of the best pass are kept, training stops early, and probabilities are calibrated. With
         `checkpoint`, an interrupted training goes on where that file says; delete it once the parser is saved.
+
+        `text` are sentences without trees, of which the `loglinear` learner is to be sure, too (`entropy_weight`).
         """
         chosen = Settings(**settings).complete()
+        chosen.require_trees(text=text is not None)
         sentences = training_trees(train, chosen, _name(train, "the training data"))
         gold = None
         if dev is not None:
             gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
-        words = Words.of(sentences, gold, chosen, show)
-        material = Material.of(words.train, chosen, threads, show, words.clusters)
+        more = [] if text is None else training_text(text, _name(text, "the text"))
+        words = Words.of(sentences, gold, chosen, show, more)
+        material = Material.of(words.train, chosen, threads, show, words.clusters, words.text)
         held_out = None if words.dev is None else development(words.dev, material, chosen, threads)
         file, data = None if checkpoint is None else Path(checkpoint), checksum(sentences)
-        signed = signature(chosen, data, checksum(gold or []))
-        monitor = train_arcs(material, chosen, held_out, show, file, signed)
+        signed = signature(chosen, data, checksum(gold or []), checksum(more))
+        monitor = train_arcs(material, chosen, Watch(held_out, show, file, signed))
         return finish(words, material, chosen, monitor, held_out, data, show)
+
+    @classmethod
+    def constrain(
+        cls,
+        rules: Rules | str | os.PathLike[str],
+        text: Source,
+        dev: Source | None = None,
+        *,
+        threads: int = 1,
+        checkpoint: str | os.PathLike[str] | None = None,
+        show: Show | None = None,
+        **settings: Any,
+    ) -> Parser:
+        """Learn from rules about the trees of a tagged text, without any tree (`headway.features.rules`).
+
+        `rules` is a file, or "universal", which comes with Headway. The rest is as for `train`, without labels; `tags`
+        are the text's own unless "predicted" asks for a tagger learnt from them.
+        """
+        if fixed := set(settings) - set(_FOR_RULES):
+            raise TrainingError(f"learning from rules has no setting {min(fixed)!r}; there are {', '.join(_FOR_RULES)}")
+        chosen = Settings(**{**_OF_RULES, **settings}).complete()
+        sentences = training_text(text, _name(text, "the text"))
+        gold = None
+        if dev is not None:
+            gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
+        words = Words.of(sentences, gold, chosen, show)
+        told = rules if isinstance(rules, Rules) else read_rules(os.fspath(rules))
+        ruled = RuledText.of(words.train, told, chosen, threads, words.clusters)
+        held_out = None
+        if words.dev is not None:
+            held_out = arc_development(words.dev, ruled.text, ruled.coder, chosen, threads)
+        file, data = None if checkpoint is None else Path(checkpoint), checksum(sentences)
+        signed = signature(chosen, data, checksum(gold or []), told.to_toml())
+        monitor = train_from_rules(ruled, chosen, Watch(held_out, show, file, signed))
+        about = _about(chosen, monitor, 1.0, ruled.text, data)
+        about["rules"] = told.to_toml()
+        trees = (chosen.projective, chosen.single_root)
+        assert monitor.best is not None
+        model = ArcModel(ruled.coder, ruled.text.scorer, monitor.best, None, np.zeros(0), *trees, about)
+        return cls(model, words.tagger, words.segmenter)
 
     @classmethod
     def load(cls, model: str | os.PathLike[str]) -> Parser:
@@ -311,15 +368,9 @@ def finish(
     if settings.labels == "after":
         labeller, label_weights = train_labeller(material, settings, show)
     examples = material.examples
-    about = {
-        "headway": __version__,
-        "settings": asdict(settings),
-        "train": {"sentences": len(examples.lengths), "sha256": data},
-        "best_pass": monitor.best_pass(),
-        "scale": scale,
-        "collisions": examples.scorer.collisions,
-        "history": monitor.history,
-    }
+    about = _about(settings, monitor, scale, examples, data)
+    if material.text is not None:
+        about["text"] = {"sentences": len(material.text.lengths)}
     labels = (labeller, label_weights)
     trees = (settings.projective, settings.single_root)
     if isinstance(examples, ArcExamples):
@@ -339,6 +390,21 @@ def finish(
     if words.dev is not None:
         automata = replace(automata, trust=_trust(automata, words.dev))
     return Parser(automata, words.tagger, words.segmenter)
+
+
+def _about(
+    settings: Settings, monitor: Monitor, scale: float, examples: ArcText | PartExamples, data: str
+) -> dict[str, Any]:
+    """What a model says of itself."""
+    return {
+        "headway": __version__,
+        "settings": asdict(settings),
+        "train": {"sentences": len(examples.lengths), "sha256": data},
+        "best_pass": monitor.best_pass(),
+        "scale": scale,
+        "collisions": examples.scorer.collisions,
+        "history": monitor.history,
+    }
 
 
 def _trust(model: AutomataModel, dev: Sequence[Sentence]) -> Trust:

@@ -1,20 +1,25 @@
 """A world of its own for the learners: dense random features, and structures chosen by enumeration.
 
-Nothing of headway.features is used. `DenseExamples` keeps the feature vector of every arc (and label) as an array;
-`Enumerated` finds the best tree and the marginals by going through every tree.
+Nothing of headway.features is used. `DenseExamples` keeps the feature vector of every arc (and label) as an array, as
+does `DenseText` where nothing is known to be right; `DenseConstraints` keeps what every arc counts for each of K
+constraints. `Enumerated` finds the best tree and the marginals by going through every tree, and `Listed` has every
+choice of every sentence with its features, for objectives written out as sums over choices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from headway.inference.brute_force import all_trees
+from headway.learning.progress import Pass
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,11 +51,10 @@ def choices(n: int, projective: bool, single_root: bool, labels: int) -> list[Ch
 
 
 @dataclass(frozen=True)
-class DenseExamples:
-    """features[i] is (n+1, n+1, D), or (n+1, n+1, L, D); gold_choices[i] are the right cells."""
+class DenseText:
+    """features[i] is (n+1, n+1, D), or (n+1, n+1, L, D)."""
 
     features: list[Floats]
-    gold_choices: list[Choice]
 
     @property
     def lengths(self) -> Ints:
@@ -80,6 +84,18 @@ class DenseExamples:
             n = len(self.features[i])
             weights += np.tensordot(amounts[b, :n, :n], self.features[i], self.features[i].ndim - 1)
 
+    def vector(self, i: int, choice: Choice) -> Floats:
+        """The features of a whole choice."""
+        total: Floats = sum((self.features[i][cell] for cell in choice), np.zeros(self.size))
+        return total
+
+
+@dataclass(frozen=True)
+class DenseExamples(DenseText):
+    """gold_choices[i] are the right cells."""
+
+    gold_choices: list[Choice]
+
     def gold(self, which: Ints) -> Floats:
         gold = self._padded(which)
         for b, i in enumerate(which.tolist()):
@@ -90,14 +106,56 @@ class DenseExamples:
     def cost(self, which: Ints) -> Floats:
         return 1.0 - self.gold(which)
 
-    def vector(self, i: int, choice: Choice) -> Floats:
-        """The features of a whole choice."""
-        total: Floats = sum((self.features[i][cell] for cell in choice), np.zeros(self.size))
-        return total
-
     def loss(self, i: int, choice: Choice) -> int:
         """How many of its cells are not right."""
         return len(set(choice) - set(self.gold_choices[i]))
+
+
+@dataclass(frozen=True)
+class CostlyExamples(DenseExamples):
+    """costs[i], (n+1, n+1) or (n+1, n+1, L), is what each cell costs, right or wrong."""
+
+    costs: list[Floats]
+
+    def cost(self, which: Ints) -> Floats:
+        cost = self._padded(which)
+        for b, i in enumerate(which.tolist()):
+            n = len(self.costs[i])
+            cost[b, :n, :n] = self.costs[i]
+        return cost
+
+
+@dataclass(frozen=True)
+class DenseConstraints:
+    """values[i], (K, n+1, n+1), is what each arc of sentence i counts for each constraint."""
+
+    values: list[Floats]
+    low: Floats
+    high: Floats
+    weights: Floats
+    units: Floats
+
+    def totals(self, which: Ints, mu: Floats) -> Floats:
+        totals = np.zeros(len(self.units))
+        for b, i in enumerate(which.tolist()):
+            n = self.values[i].shape[1]
+            totals += (self.values[i] * mu[b, :n, :n]).sum(axis=(1, 2))
+        return totals
+
+    def combined(self, which: Ints, coefficients: Floats) -> Floats:
+        width = max(self.values[i].shape[1] for i in which.tolist())
+        sums = np.zeros((len(which), width, width))
+        for b, i in enumerate(which.tolist()):
+            n = self.values[i].shape[1]
+            for value, coefficient in zip(self.values[i], coefficients.tolist(), strict=True):
+                sums[b, :n, :n] += coefficient * value
+        return sums
+
+
+def random_text(seed: int, labels: int = 0, lengths: tuple[int, ...] = (3, 1, 4, 2, 3), size: int = 6) -> DenseText:
+    rng = np.random.default_rng(seed)
+    shape = (labels,) if labels else ()
+    return DenseText([rng.normal(size=(n + 1, n + 1, *shape, size)) for n in lengths])
 
 
 def random_examples(
@@ -147,3 +205,52 @@ class Enumerated:
                 for cell in choice:
                     mu[(b, *cell)] += share
         return log_z, mu
+
+
+class Listed:
+    """Every choice of every sentence of a text, with its features."""
+
+    def __init__(self, text: DenseText, projective: bool, single_root: bool) -> None:
+        lengths = text.lengths.tolist()
+        self.choices = [choices(n, projective, single_root, text.labels) for n in lengths]
+        self._vectors = [np.array([text.vector(i, choice) for choice in every]) for i, every in enumerate(self.choices)]
+
+    def log_probabilities(self, weights: Floats) -> list[Floats]:
+        """Of every choice, a sentence an array."""
+        scores = [vectors @ weights for vectors in self._vectors]
+        return [each - np.logaddexp.reduce(each) for each in scores]
+
+    def sums(self, values: list[Floats]) -> list[Floats]:
+        """What each choice's cells sum to, a sentence an array; `values` are shaped like a sentence's scores."""
+        return [
+            np.array([sum(float(value[cell]) for cell in choice) for choice in every])
+            for every, value in zip(self.choices, values, strict=True)
+        ]
+
+
+def central_differences(function: Callable[[Floats], float], weights: Floats, step: float = 1e-5) -> Floats:
+    """The gradient of a function, one weight after the other."""
+    slopes = np.zeros_like(weights)
+    for j in range(len(weights)):
+        aside = np.zeros_like(weights)
+        aside[j] = step
+        slopes[j] = (function(weights + aside) - function(weights - aside)) / (2 * step)
+    return slopes
+
+
+def assert_gradient(found: Floats, function: Callable[[Floats], float], weights: Floats) -> None:
+    """Within 1e-6 of the differences, relative to each component and, where one is near zero, to the largest."""
+    expected = central_differences(function, weights)
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * float(np.abs(expected).max()))
+
+
+def fitted(learner: Any, text: DenseText) -> tuple[Floats, list[Pass]]:
+    """The weights a learner finds, and what it reported after each pass."""
+    passes: list[Pass] = []
+
+    def report(done: Pass) -> bool:
+        passes.append(Pass(done.number, done.weights.copy(), dict(done.figures), {}))
+        return True
+
+    return learner.fit(text, report), passes

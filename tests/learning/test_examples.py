@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headway.learning import examples as module
 from headway.learning.examples import Labels, Trees, chunks_by_length
 
-from .dense import TREE_CLASSES, DenseExamples, Enumerated, random_examples
+from .dense import TREE_CLASSES, DenseExamples, DenseText, Enumerated, choices, random_examples, random_text
 
 Floats = NDArray[np.float64]
 LENGTHS = np.array([3, 1, 4, 2])
@@ -32,6 +32,45 @@ def test_trees(projective: bool, single_root: bool, labels: int) -> None:
     expected_log_z, expected_mu = twin.marginals(scores, LENGTHS)
     np.testing.assert_allclose(log_z, expected_log_z, rtol=1e-12)
     np.testing.assert_allclose(mu, expected_mu, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("labels", [0, 2])
+def test_covariance_with_what_is_chosen(projective: bool, single_root: bool, labels: int) -> None:
+    """Cov(f, 1[cell]) over all trees and labels, and the marginals beside it; f is anything where nothing can be."""
+    scores, f = random_scores(2, 4, 5, 5, *[labels] * bool(labels))
+    log_z, mu, slope = Trees(projective, single_root).covariance(scores, LENGTHS, f)
+    expected_log_z, expected_mu = Enumerated(projective, single_root).marginals(scores, LENGTHS)
+    np.testing.assert_allclose(log_z, expected_log_z, rtol=1e-12)
+    np.testing.assert_allclose(mu, expected_mu, rtol=0, atol=1e-12)
+    assert slope.shape == scores.shape
+    for b, n in enumerate(LENGTHS.tolist()):
+        every = choices(n, projective, single_root, labels)
+        shares = np.exp([sum(scores[(b, *cell)] for cell in choice) - log_z[b] for choice in every])
+        values = np.array([sum(f[(b, *cell)] for cell in choice) for choice in every])
+        expected = np.zeros_like(scores[b])
+        for choice, share, value in zip(every, shares, values, strict=True):
+            for cell in choice:
+                expected[cell] += share * (value - shares @ values)
+        np.testing.assert_allclose(slope[b], expected, rtol=0, atol=1e-12)
+        assert n == 1 or np.abs(expected).max() > 1e-2
+
+
+@pytest.mark.parametrize("labels", [0, 2])
+def test_covariance_with_forbidden_choices(labels: int) -> None:
+    """Arcs and single labels of score -inf covary with nothing, whatever f is there."""
+    scores, f = random_scores(2, 1, 4, 4, *[labels] * bool(labels))
+    open_slope = Trees().covariance(scores, np.array([3]), f)[2]
+    scores[0, 1, 2] = -np.inf
+    if labels:
+        scores[0, 2, 3, 1] = -np.inf
+    _, mu, slope = Trees().covariance(scores, np.array([3]), f)
+    assert not slope[np.isneginf(scores)].any()
+    assert not mu[np.isneginf(scores)].any()
+    assert np.isfinite(slope).all()
+    assert np.abs(slope - open_slope).max() > 1e-3
+    columns = slope.sum(axis=(1, 3)) if labels else slope.sum(axis=1)
+    np.testing.assert_allclose(columns, 0.0, atol=1e-12)  # every word has one head
 
 
 def test_labels_are_chosen_word_by_word() -> None:
@@ -75,5 +114,19 @@ def test_chunks_hold_every_sentence_once_and_stay_small(monkeypatch: pytest.Monk
         assert len(chunks) == 7
 
 
+@pytest.mark.parametrize("labels", [0, 2])
+def test_chunks_of_text(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sentences without trees come as those with trees do."""
+    text = random_text(2, labels, lengths=(3, 1, 4, 2, 3, 1, 1))
+    with_trees = DenseExamples(text.features, [[] for _ in text.features])
+    for limit in (1, 40, 100, 10**6):
+        monkeypatch.setattr(module, "_CHUNK", limit)
+        found, expected = ([which.tolist() for which in chunks_by_length(each)] for each in (text, with_trees))
+        assert found == expected
+        assert sorted(i for which in found for i in which) == list(range(7))
+        assert all(len(which) == 1 or text.score(np.zeros(6), np.array(which)).size <= limit for which in found)
+
+
 def test_chunks_of_nothing() -> None:
     assert list(chunks_by_length(DenseExamples([], []))) == []
+    assert list(chunks_by_length(DenseText([]))) == []

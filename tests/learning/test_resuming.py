@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from headway.learning.descent import Descent
+from headway.learning.entropy import EntropyRegularised
 from headway.learning.examples import Trees
+from headway.learning.expected_loss import ExpectedLoss
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
+from headway.learning.generalized_expectation import GeneralizedExpectation
 from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Learner, Pass, State
 
-from .dense import random_examples
+from .dense import DenseConstraints, random_examples, random_text
 
 PASSES = 4
-LEARNERS: dict[str, Learner] = {
-    "perceptron": Perceptron(epochs=PASSES, seed=5),
-    "margin": Perceptron(epochs=PASSES, margin=2.0),
-    "adagrad": LogLinear(descent=Descent(PASSES, "adagrad", batch=2)),
-    "adam": LogLinear(descent=Descent(PASSES, "adam", batch=2, seed=5)),
-    "eg": ExponentiatedGradient(passes=PASSES),
-    "eg-loglinear": ExponentiatedGradient(passes=PASSES, loss="log"),
-}
-every_learner = pytest.mark.parametrize("name", list(LEARNERS))
+
+
+def learners(labels: int) -> dict[str, Learner]:
+    """Each with its name; the text beside the trees has as many labels as they have."""
+    text, adagrad = random_text(44, labels, lengths=(3, 2, 1)), Descent(PASSES, "adagrad", batch=2)
+    adam = Descent(PASSES, "adam", batch=2, seed=5)
+    return {
+        "perceptron": Perceptron(epochs=PASSES, seed=5),
+        "margin": Perceptron(epochs=PASSES, margin=2.0),
+        "adagrad": LogLinear(descent=adagrad),
+        "adam": LogLinear(descent=adam),
+        "eg": ExponentiatedGradient(passes=PASSES),
+        "eg-loglinear": ExponentiatedGradient(passes=PASSES, loss="log"),
+        "expected-loss-adagrad": ExpectedLoss(descent=adagrad),
+        "expected-loss-adam": ExpectedLoss(descent=adam),
+        "entropy-adagrad": EntropyRegularised(text, descent=adagrad),
+        "entropy-adam": EntropyRegularised(text, weight=0.5, alpha=2.0, descent=adam),
+    }
+
+
+every_learner = pytest.mark.parametrize("name", list(learners(0)))
 
 
 @every_learner
 @pytest.mark.parametrize("labels", [0, 2])
 def test_bit_for_bit(name: str, labels: int) -> None:
     examples = random_examples(41, False, True, labels)
+    learner = learners(labels)[name]
     states: list[State] = []
     seen: list[Pass] = []
 
@@ -38,13 +56,13 @@ def test_bit_for_bit(name: str, labels: int) -> None:
         seen.append(Pass(done.number, done.weights.copy(), dict(done.figures), {}))
         return True
 
-    whole = LEARNERS[name].fit(examples, report).copy()
+    whole = learner.fit(examples, report).copy()
     first_time = list(seen)
     assert len(first_time) == PASSES
     assert not np.array_equal(first_time[0].weights, first_time[-1].weights)
     for stop in range(1, PASSES):
         seen.clear()
-        np.testing.assert_array_equal(LEARNERS[name].fit(examples, report, states[stop - 1]), whole)
+        np.testing.assert_array_equal(learner.fit(examples, report, states[stop - 1]), whole)
         assert [done.number for done in seen] == list(range(stop + 1, PASSES + 1))
         for again, before in zip(seen, first_time[stop:], strict=True):
             np.testing.assert_array_equal(again.weights, before.weights)
@@ -53,29 +71,44 @@ def test_bit_for_bit(name: str, labels: int) -> None:
 
 @every_learner
 def test_with_no_pass_left_the_result_is_the_last_passes(name: str) -> None:
-    examples = random_examples(42, False, True)
+    examples, learner = random_examples(42, False, True), learners(0)[name]
     states: list[State] = []
 
     def report(done: Pass) -> bool:
         states.append(done.state)
         return True
 
-    whole = LEARNERS[name].fit(examples, report).copy()
-    np.testing.assert_array_equal(LEARNERS[name].fit(examples, report, states[-1]), whole)
+    whole = learner.fit(examples, report).copy()
+    np.testing.assert_array_equal(learner.fit(examples, report, states[-1]), whole)
     assert len(states) == PASSES
 
 
+def batch_learners(optimiser: Any) -> dict[str, Any]:
+    """Those that go through all sentences for a step, where the regulariser is strong enough for one optimum."""
+    descent = Descent(200, optimiser, tolerance=1e-9)
+    text = random_text(45, lengths=(3, 2))
+    half = np.array([0.4])
+    values = [(np.random.default_rng(46).random((1, n + 1, n + 1)) < 0.5).astype(float) for n in (3, 1, 4, 2, 3)]
+    constraints = DenseConstraints(values, half, half, np.ones(1), np.array([11.0]))
+    return {
+        "log-linear": LogLinear(Trees(), 1.0, descent),
+        "expected-loss": ExpectedLoss(Trees(), 0.2, descent),
+        "entropy": EntropyRegularised(text, Trees(), 1.0, 0.1, descent=descent),
+        "constraints": GeneralizedExpectation(constraints, regularisation=10.0, descent=descent),
+    }
+
+
 @pytest.mark.parametrize("optimiser", ["lbfgs", "cg"])
-def test_batch_optimisers_go_on_from_the_weights(optimiser: str) -> None:
+@pytest.mark.parametrize("name", list(batch_learners("lbfgs")))
+def test_batch_optimisers_go_on_from_the_weights(optimiser: str, name: str) -> None:
     """They gather their curvature anew, so the way differs, but not the number of steps nor the optimum."""
-    examples = random_examples(43, False, True)
+    examples, learner = random_examples(43, False, True), batch_learners(optimiser)[name]
     states: list[State] = []
 
     def stop_at_two(done: Pass) -> bool:
         states.append({key: array.copy() for key, array in done.state.items()})
         return done.number < 2
 
-    learner = LogLinear(Trees(), 1.0, Descent(100, optimiser, tolerance=1e-9))  # type: ignore[arg-type]
     learner.fit(examples, stop_at_two)
     assert [int(state["step"][0]) for state in states] == [1, 2]
     numbers: list[int] = []

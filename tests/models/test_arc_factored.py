@@ -12,7 +12,7 @@ from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
 from headway.features.templates import Atom, Template
-from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, code_trees
 from headway.models.labeller import ROLES, LabelExamples, LabelScorer, surroundings
 from headway.treebank import Sentence
 
@@ -102,6 +102,32 @@ def test_gold_is_one_on_the_arcs_of_the_tree(text: list[Sentence], table: list[T
         assert set(zip(*(axis.tolist() for axis in np.nonzero(gold)), strict=True)) == expected
         assert set(np.unique(gold)) <= {0.0, 1.0}
         np.testing.assert_array_equal(examples.cost(which), 1.0 - gold)
+
+
+@given(texts, tables, st.booleans())
+def test_text_without_trees_is_scored_as_with_them(text: list[Sentence], table: list[Template], joint: bool) -> None:
+    """Heads and labels, which it lacks, are all that tells the one from the other."""
+    text = labelled(text, 8)
+    coder = Coder.learn(text)
+    compiled = features(table, coder)
+    scorer = ArcScorer(compiled, compiled, LABELS) if joint else ArcScorer(compiled)
+    columns = ("lemmas", "upos", "xpos", "feats")
+    bare = [Sentence.from_words(s.forms, **{name: getattr(s, name) for name in columns}) for s in text]
+    unannotated, examples = ArcText(scorer, coder.code(bare)), ArcExamples(scorer, *code_trees(text, coder, LABELS))
+    assert not hasattr(unannotated, "gold")
+    assert unannotated.size == examples.size == scorer.size
+    assert unannotated.lengths.tolist() == examples.lengths.tolist() == [len(sentence) for sentence in text]
+    weights = whole(9, scorer.size)
+    for which in (np.arange(len(text))[::-1], np.array([0])):
+        scores = unannotated.score(weights, which)
+        np.testing.assert_array_equal(scores, examples.score(weights, which))
+        mask = arc_mask([text[i] for i in which.tolist()])
+        amounts = whole(10, *scores.shape) * (mask[..., None] if joint else mask)
+        added = np.zeros((2, scorer.size))
+        unannotated.add(added[0], which, amounts)
+        examples.add(added[1], which, amounts)
+        np.testing.assert_array_equal(added[0], added[1])
+        assert added[0] @ weights == np.vdot(amounts, scores)
 
 
 def naive_surroundings(heads: list[int], m: int) -> naive.Part:

@@ -30,7 +30,7 @@ from headway.learning.log_linear import LogLinear
 from headway.learning.progress import Report, State
 
 # Closer to 1 than this, the quotient that defines a Renyi entropy loses more digits than Shannon's entropy is away.
-_NEAR_ONE = 1e-6
+_NEAR_ONE = 1e-7
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class EntropyRegularised:
         if len(trees):
             supervised = LogLinear(self.structures, self.regularisation)
             value += supervised.add_loss(examples, weights, trees, gradient)
-        if len(text):
+        if len(text) and self.weight:
             share = self.regularisation * self.weight * annotated / len(self.unannotated.lengths)
             value += share * self._add_entropy(weights, text, share, gradient)
         return value

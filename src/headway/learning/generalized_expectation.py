@@ -6,8 +6,9 @@ its share: of the units it speaks of (words that could have such a head), the pa
     E_k = sum_u E[number of arcs of y with g_k | x_u; w] / units_k
     L(w) = C sum_k weight_k G(target_k, E_k) + |w|^2 / 2
 
-with G either the `squared` distance (target - E)^2, or `kl`, the divergence of a coin that falls on target from
-one that falls on E. A target may be a range: G is zero inside, and outside the distance from its nearer end.
+with G either the `squared` distance (target - E)^2, or `kl`, the divergence of a coin that falls on target from one
+that falls on E (a straight line from shares next to 0 and 1 on). A target may be a range: G is zero inside, and outside
+the distance from its nearer end.
 
 The features of the model and the predicates have nothing to do with each other. With c_k = C weight_k G'(E_k) /
 units_k, the gradient by the scores of a sentence is Cov(sum_k c_k g_k, 1[arc]): one covariance in O(n^3) for all
@@ -30,8 +31,9 @@ from headway.learning.progress import Report, State
 
 Criterion = Literal["squared", "kl"]
 
-# A share that a constraint leaves no choice about can be 0 or 1, from where a divergence is infinite.
-_CERTAIN = 1e-9
+# A share can be 0 or 1, where the divergence is infinite, and on the root of multi-root trees more than 1: from here on
+# the divergence goes on straight.
+_CERTAIN = 1e-6
 
 
 class Constraints(Protocol):
@@ -106,9 +108,9 @@ class GeneralizedExpectation:
         if self.criterion == "squared":
             return (target - shares) ** 2, 2 * (shares - target)
         inside = np.clip(shares, _CERTAIN, 1 - _CERTAIN)
+        slope = np.where(target == shares, 0.0, (inside - target) / (inside * (1 - inside)))
         divergence = _relative_entropy(target, inside) + _relative_entropy(1 - target, 1 - inside)
-        outside = target != shares
-        return np.where(outside, divergence, 0.0), np.where(outside, (inside - target) / (inside * (1 - inside)), 0.0)
+        return np.where(target == shares, 0.0, divergence + slope * (shares - inside)), slope
 
 
 def _relative_entropy(p: Floats, q: Floats) -> Floats:

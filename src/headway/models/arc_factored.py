@@ -63,13 +63,11 @@ class ArcScorer:
 
 
 @dataclass(frozen=True)
-class ArcExamples:
-    """Coded sentences with their heads (B, N+1), padded with -1, and labels as numbers (B, N+1)."""
+class ArcText:
+    """Coded sentences without trees."""
 
     scorer: ArcScorer
     coded: Coded
-    heads: Ints
-    labels: Ints
 
     @property
     def lengths(self) -> Ints:
@@ -84,6 +82,14 @@ class ArcExamples:
 
     def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
         self.scorer.add(weights, self.coded, which, amounts)
+
+
+@dataclass(frozen=True)
+class ArcExamples(ArcText):
+    """Coded sentences with their heads (B, N+1), padded with -1, and labels as numbers (B, N+1)."""
+
+    heads: Ints
+    labels: Ints
 
     def cost(self, which: Ints) -> Floats:
         return 1.0 - self.gold(which)

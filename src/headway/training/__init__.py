@@ -1,15 +1,17 @@
 """From treebank to weights.
 
 `settings` say what is trained and how; `words` learns to split and tag plain text; `material` reads, checks and codes
-the trees; `steps` runs the learner under a `monitor`, which scores the `development` data after each pass, keeps the
-best weights, stops early, saves checkpoints.
+the trees, `ruled_text` text and rules where there are none; `steps` runs the learner under a `monitor`, which scores
+the `development` data after each pass, keeps the best weights, stops early, saves checkpoints.
 """
 
-from headway.training.development import Development, PartDevelopment, development
-from headway.training.material import Material, checksum, training_trees
+from headway.training.development import Development, PartDevelopment, arc_development, development
+from headway.training.explanation import explain
+from headway.training.material import Material, checksum, training_text, training_trees
 from headway.training.monitor import Monitor, Progress, Show, signature
+from headway.training.ruled_text import RuledText
 from headway.training.settings import LabelChoice, LearnerName, ModelName, Settings, TagChoice
-from headway.training.steps import train_arcs, train_labeller
+from headway.training.steps import Watch, train_arcs, train_from_rules, train_labeller
 from headway.training.words import Words
 
 __all__ = [
@@ -21,14 +23,20 @@ __all__ = [
     "Monitor",
     "PartDevelopment",
     "Progress",
+    "RuledText",
     "Settings",
     "Show",
     "TagChoice",
+    "Watch",
     "Words",
+    "arc_development",
     "checksum",
     "development",
+    "explain",
     "signature",
     "train_arcs",
+    "train_from_rules",
     "train_labeller",
+    "training_text",
     "training_trees",
 ]

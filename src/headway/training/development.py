@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from headway.evaluation import is_punctuation
+from headway.features.coding import Coder
 from headway.inference.batch import Floats, Ints, groups_by_length
 from headway.inference.first_order import argmax, log_partition
-from headway.models.arc_factored import ArcExamples, CodedTrees, code_trees
+from headway.models.arc_factored import ArcExamples, ArcText, CodedTrees, code_trees
 from headway.models.arc_model import BATCH_CELLS
 from headway.models.higher_order import PartScorer, decode_parts
 from headway.models.pruning import Coverage, Pruner, coverage, kept_arcs
@@ -39,14 +40,29 @@ def development(
 ) -> ArcDevelopment | PartDevelopment:
     """Development data for the model that is trained."""
     trees = code_trees(sentences, material.coder, material.labels)
+    if material.pruner is None:
+        assert isinstance(material.examples, ArcExamples)
+        examples = ArcExamples(material.examples.scorer, *trees)
+        return ArcDevelopment(examples, _scored(sentences, trees), settings, threads)
+    assert not isinstance(material.examples, ArcExamples)
+    scored = _scored(sentences, trees)
+    return PartDevelopment(material.examples.scorer, material.pruner, trees, scored, settings, threads)
+
+
+def arc_development(
+    sentences: Sequence[Sentence], text: ArcText, coder: Coder, settings: Settings, threads: int
+) -> ArcDevelopment:
+    """Development data for a model that is learnt without trees."""
+    trees = code_trees(sentences, coder, ())
+    return ArcDevelopment(ArcExamples(text.scorer, *trees), _scored(sentences, trees), settings, threads)
+
+
+def _scored(sentences: Sequence[Sentence], trees: CodedTrees) -> Any:
+    """Which words count: all but punctuation."""
     scored = np.zeros(trees.heads.shape, np.bool_)
     for row, sentence in zip(scored, sentences, strict=True):
         row[1 : len(sentence) + 1] = [not is_punctuation(form) for form in sentence.forms]
-    if material.pruner is None:
-        assert isinstance(material.examples, ArcExamples)
-        return ArcDevelopment(ArcExamples(material.examples.scorer, *trees), scored, settings, threads)
-    assert not isinstance(material.examples, ArcExamples)
-    return PartDevelopment(material.examples.scorer, material.pruner, trees, scored, settings, threads)
+    return scored
 
 
 class ArcDevelopment:

@@ -6,15 +6,19 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from headway.errors import TemplateError, TrainingError
 from headway.features.arc_features import ArcFeatures
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.features.coding import Coder
-from headway.features.templates import load_templates
+from headway.features.coding import Coded, Coder
+from headway.features.templates import Template, load_templates
+from headway.inference.batch import Ints
 from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples, ArcScorer, CodedTrees, code_trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, CodedTrees, code_trees
 from headway.models.higher_order import AutomataTrees, PartExamples, PartScorer
 from headway.models.pruning import Pruner, kept_arcs
 from headway.training.monitor import Monitor, Show
@@ -24,10 +28,7 @@ from headway.treebank import Sentence, projectivise, read_treebank, require_tree
 
 def training_trees(source: Any, settings: Settings, name: str) -> list[Sentence]:
     """The sentences of a treebank, every one a tree of the class; projectivised where the class is projective."""
-    sentences = list(read_treebank(source)) if isinstance(source, (str, os.PathLike)) else list(source)
-    sentences = [sentence for sentence in sentences if len(sentence)]
-    if not sentences:
-        raise TrainingError(f"{name}: has no sentence with words; training needs trees")
+    sentences = training_text(source, name)
     for sentence in sentences:
         require_tree(sentence)
     many = sum(len(roots(sentence.heads)) != 1 for sentence in sentences if sentence.heads is not None)
@@ -41,6 +42,15 @@ def training_trees(source: Any, settings: Settings, name: str) -> list[Sentence]
     return sentences
 
 
+def training_text(source: Any, name: str) -> list[Sentence]:
+    """The sentences of a treebank, whether or not they have trees."""
+    sentences = list(read_treebank(source)) if isinstance(source, (str, os.PathLike)) else list(source)
+    sentences = [sentence for sentence in sentences if len(sentence)]
+    if not sentences:
+        raise TrainingError(f"{name}: has no sentence with words; there is nothing to learn from")
+    return sentences
+
+
 def checksum(sentences: Sequence[Sentence]) -> str:
     """Names the data a model comes from: words and trees, whatever the file's compression or line ends."""
     digest = hashlib.sha256()
@@ -51,7 +61,8 @@ def checksum(sentences: Sequence[Sentence]) -> str:
 
 @dataclass(frozen=True)
 class Material:
-    """Training data made ready: what is learnt from, what is chosen among, and the trees for learning the labels."""
+    """Training data made ready: what is learnt from, what is chosen among, and the trees for learning the labels; where
+    there is text without trees, that too."""
 
     coder: Coder
     examples: ArcExamples | PartExamples
@@ -59,6 +70,7 @@ class Material:
     trees: CodedTrees
     labels: tuple[str, ...]
     pruner: Pruner | None = None
+    text: ArcText | None = None
 
     @classmethod
     def of(
@@ -68,22 +80,27 @@ class Material:
         threads: int,
         show: Show | None = None,
         clusters: Clusters = NO_CLUSTERS,
+        text: Sequence[Sentence] = (),
     ) -> Material:
-        """Number the words, size the features from the trees, code the sentences; train a pruner where needed."""
-        coder = Coder.learn(sentences, clusters)
+        """Number the words, size the features from the trees, code the sentences; train a pruner where needed.
+
+        With `text`, the features of arcs have room for its own; those that tell labels apart know the trees' only.
+        """
+        coder = Coder.learn(chain(sentences, text), clusters)
         kinds = {label for sentence in sentences for label in (sentence.labels or ())[1:] if label}
         labels = () if settings.labels == "none" else tuple(sorted(kinds))
         trees = code_trees(sentences, coder, labels)
         if settings.model != "arc":
             return cls._with_pruner(coder, trees, labels, settings, threads, show)
-        arcs = ArcFeatures.learn(load_templates(settings.templates), coder, trees.coded, trees.heads)
+        arcs = arc_features(load_templates(settings.templates), coder, trees, sentences, text)
         if settings.labels == "joint":
             joint = ArcFeatures.learn(load_templates("joint"), coder, *trees)
             scorer = ArcScorer(arcs, joint, labels, threads)
         else:
             scorer = ArcScorer(arcs, threads=threads)
         structures = Trees(settings.projective, settings.single_root, threads)
-        return cls(coder, ArcExamples(scorer, *trees), structures, trees, labels)
+        unannotated = ArcText(scorer, coder.code(text)) if text else None
+        return cls(coder, ArcExamples(scorer, *trees), structures, trees, labels, text=unannotated)
 
     @classmethod
     def _with_pruner(
@@ -104,6 +121,32 @@ class Material:
         examples = PartExamples(scorer, trees.coded, trees.heads, kept)
         structures = AutomataTrees(examples, settings.decoding, settings.projective, settings.single_root)
         return cls(coder, examples, structures, trees, labels, pruner)
+
+
+def arc_features(
+    templates: Sequence[Template],
+    coder: Coder,
+    trees: CodedTrees,
+    sentences: Sequence[Sentence],
+    text: Sequence[Sentence],
+) -> ArcFeatures:
+    """Features sized from the arcs of the trees and, for text without trees, from as many random ones."""
+    if not text:
+        return ArcFeatures.learn(templates, coder, trees.coded, trees.heads)
+    coded = coder.code([*sentences, *text])
+    heads = random_heads(coded)
+    count, width = trees.heads.shape
+    heads[:count, :width] = trees.heads
+    return ArcFeatures.learn(templates, coder, coded, heads)
+
+
+def random_heads(coded: Coded) -> Ints:
+    """A head drawn for every word, (B, N+1) padded with -1: no trees, but what their features may be like."""
+    nodes = np.arange(int(coded.lengths.max(initial=0)) + 1)
+    drawn = np.random.default_rng(0).random((len(coded), len(nodes)))
+    words = (nodes > 0) & (nodes <= coded.lengths[:, None])
+    heads: Ints = np.where(words, (drawn * coded.lengths[:, None]).astype(np.int64), -1)
+    return heads + (heads >= nodes) * words  # every node but the word itself
 
 
 def train_pruner(coder: Coder, trees: CodedTrees, settings: Settings, threads: int, show: Show | None) -> Pruner:

@@ -106,13 +106,13 @@ class Monitor:
         }
 
 
-def signature(settings: Settings, train: str, dev: str) -> str:
+def signature(settings: Settings, *data: str) -> str:
     """What a checkpoint must agree in before training goes on from it; more passes may be asked for."""
     options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
     tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
     table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
     clusters = b"" if settings.clusters is None else _content(settings.clusters)
-    return f"{train} {dev} {hashlib.sha256(table + clusters).hexdigest()[:16]} {sorted(options.items())}"
+    return f"{' '.join(data)} {hashlib.sha256(table + clusters).hexdigest()[:16]} {sorted(options.items())}"
 
 
 def _content(path: str) -> bytes:

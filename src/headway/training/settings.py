@@ -9,8 +9,11 @@ import numpy as np
 
 from headway.errors import TrainingError
 from headway.learning.descent import Descent, Optimiser
-from headway.learning.examples import Trees
+from headway.learning.entropy import EntropyRegularised
+from headway.learning.examples import Trees, Unannotated
+from headway.learning.expected_loss import ExpectedLoss
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
+from headway.learning.generalized_expectation import Constraints, Criterion, GeneralizedExpectation
 from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Learner
@@ -18,14 +21,30 @@ from headway.models.higher_order import AutomataTrees, Decoding
 from headway.models.pruning import MAX_HEADS, THRESHOLD
 
 ModelName = Literal["arc", "sibling", "grandsibling"]
-LearnerName = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear"]
+LearnerName = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear", "expected-loss", "constraints"]
 LabelChoice = Literal["after", "joint", "none"]
 TagChoice = Literal["predicted", "gold"]
 
 # Passes over the data, and C, where the user gives none: from first trials on held-out Danish sentences. `headway tune`
 # finds better ones for a treebank.
-_EPOCHS: dict[LearnerName, int] = {"perceptron": 10, "margin": 10, "loglinear": 100, "eg": 50, "eg-loglinear": 50}
-_C: dict[LearnerName, float] = {"perceptron": 0.0, "margin": 200.0, "loglinear": 0.1, "eg": 0.01, "eg-loglinear": 0.1}
+_EPOCHS: dict[LearnerName, int] = {
+    "perceptron": 10,
+    "margin": 10,
+    "loglinear": 100,
+    "eg": 50,
+    "eg-loglinear": 50,
+    "expected-loss": 100,
+    "constraints": 100,
+}
+_C: dict[LearnerName, float] = {
+    "perceptron": 0.0,
+    "margin": 200.0,
+    "loglinear": 0.1,
+    "eg": 0.01,
+    "eg-loglinear": 0.1,
+    "expected-loss": 1.0,
+    "constraints": 100.0,
+}
 # Of the log-linear model that prunes for the higher-order ones.
 _PRUNER_EPOCHS, _PRUNER_C = 4, 0.3
 
@@ -45,6 +64,9 @@ class Settings:
     The higher-order models have `parts`, the table of their templates beside those of the arcs; `decoding` while they
     are trained, by the head `automata` alone or by `dual` decomposition; and a pruner that keeps, of a word's heads,
     those of at least `threshold` times the likeliest one's probability, and not more than `max_heads`.
+
+    With text beside the trees, `loglinear` adds its entropy of order `entropy_order` (1: Shannon's), times
+    `entropy_weight`. The learner `constraints` is for `Parser.constrain`, and `criterion` its distance from a target.
     """
 
     model: ModelName = "arc"
@@ -65,6 +87,9 @@ class Settings:
     patience: int = 10
     seed: int = 0
     trainings: int = 1
+    entropy_weight: float = 0.03
+    entropy_order: float = 1.0
+    criterion: Criterion = "kl"
 
     def complete(self) -> Settings:
         """The same, every default written out; an error names a setting that cannot be."""
@@ -78,7 +103,9 @@ class Settings:
             raise TrainingError(f"tags is {self.tags!r}; expected any of {', '.join(get_args(TagChoice))}")
         if self.optimiser not in get_args(Optimiser):
             raise TrainingError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(get_args(Optimiser))}")
-        joint = self.learner in ("loglinear", "eg", "eg-loglinear")
+        if self.criterion not in get_args(Criterion):
+            raise TrainingError(f"criterion is {self.criterion!r}; expected any of {', '.join(get_args(Criterion))}")
+        joint = self.learner in ("loglinear", "eg", "eg-loglinear", "expected-loss")
         done = replace(
             self,
             labels=self.labels or ("joint" if joint else "after"),
@@ -93,6 +120,10 @@ class Settings:
             raise TrainingError(f"trainings is {self.trainings}; at least one is needed")
         if not (c > 0 or (c == 0 and self.learner == "perceptron")) or not np.isfinite(c):
             raise TrainingError(f"C is {c}; expected a number above 0")
+        if not (self.entropy_weight >= 0 and np.isfinite(self.entropy_weight)):
+            raise TrainingError(f"the entropy weight is {self.entropy_weight}; expected 0 or a number above")
+        if not self.entropy_order > 0:
+            raise TrainingError(f"the entropy's order is {self.entropy_order}; expected a number above 0, or inf")
         if self.model != "arc":
             done._require_perceptron()
         return done
@@ -121,13 +152,33 @@ class Settings:
             seed=self.seed,
         )
 
-    def learn(self, structures: Trees | AutomataTrees) -> Learner:
-        """The learner of these settings."""
+    def require_trees(self, *, text: bool) -> None:
+        """Refuse settings that do not learn from trees, or not from trees and `text`."""
+        if self.learner == "constraints":
+            raise TrainingError("constraints need rules, not trees; use Parser.constrain, or headway constrain")
+        if text and self.learner != "loglinear":
+            raise TrainingError(f"{self.learner} learns from trees alone; text beside them is for loglinear")
+
+    def learn(self, structures: Trees | AutomataTrees, text: Unannotated | None = None) -> Learner:
+        """The learner of these settings; `text` are sentences without trees to be sure of."""
         done = self.complete()
         epochs, c = done.epochs or 1, done.c or 0.0
         if self.learner in ("perceptron", "margin"):
             return Perceptron(structures, epochs, c, self.seed)
         assert isinstance(structures, Trees)  # `complete` has no other learner for automata
+        descent = Descent(epochs, self.optimiser, seed=self.seed)
+        if text is not None:
+            return EntropyRegularised(text, structures, c, self.entropy_weight, self.entropy_order, descent)
         if self.learner == "loglinear":
-            return LogLinear(structures, c, Descent(epochs, self.optimiser, seed=self.seed))
+            return LogLinear(structures, c, descent)
+        if self.learner == "expected-loss":
+            return ExpectedLoss(structures, c, descent)
         return ExponentiatedGradient(structures, c, epochs, "hinge" if self.learner == "eg" else "log")
+
+    def learn_constraints(self, structures: Trees, constraints: Constraints) -> GeneralizedExpectation:
+        """The learner from rules."""
+        done = self.complete()
+        if self.optimiser not in ("lbfgs", "cg"):
+            raise TrainingError(f"{self.optimiser} takes some sentences at a time, but rules are about all; use lbfgs")
+        descent = Descent(done.epochs or 1, self.optimiser, seed=self.seed)
+        return GeneralizedExpectation(constraints, structures, self.criterion, done.c or 0.0, descent)

@@ -1,9 +1,10 @@
-"""The two trainings a parser needs: of the arcs, and of the labels where they are chosen after the tree."""
+"""The trainings a parser may need: of the arcs, from trees or from rules, and of labels chosen after the tree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,48 +14,64 @@ from headway.errors import ArchiveError
 from headway.inference.batch import Floats
 from headway.learning.examples import Labels
 from headway.learning.perceptron import Perceptron
+from headway.learning.progress import Report, State
 from headway.models.labeller import LabelExamples, LabelScorer
 from headway.training.development import Development
 from headway.training.material import Material
 from headway.training.monitor import Monitor, Show
+from headway.training.ruled_text import RuledText
 from headway.training.settings import Settings
 
 _LABELLER_EPOCHS, _LABELLER_MARGIN = 8, 30.0
 
 
-def train_arcs(
-    material: Material,
-    settings: Settings,
-    dev: Development | None,
-    show: Show | None,
-    checkpoint: Path | None,
-    signature: str,
-) -> Monitor:
+Fit = Callable[[Report, State | None], Floats]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a training is watched with: development data, progress, and a checkpoint of signed data and settings."""
+
+    dev: Development | None = None
+    show: Show | None = None
+    checkpoint: Path | None = None
+    signature: str = ""
+
+
+def train_arcs(material: Material, settings: Settings, watch: Watch) -> Monitor:
     """Run the learner; the monitor has the best weights and the history, of several trainings that of the first."""
-    first = _train_once(material, settings, dev, show, checkpoint, signature)
+    first = _train_once(material, settings, watch)
     for done in range(1, settings.trainings):
-        other = _train_once(material, replace(settings, seed=settings.seed + done), dev, show, None, "")
+        again = replace(settings, seed=settings.seed + done)
+        other = _train_once(material, again, replace(watch, checkpoint=None))
         assert first.best is not None
         assert other.best is not None
         first.best += (other.best - first.best) / (done + 1)
     return first
 
 
-def _train_once(
-    material: Material,
-    settings: Settings,
-    dev: Development | None,
-    show: Show | None,
-    checkpoint: Path | None,
-    signature: str,
-) -> Monitor:
-    uas = None if dev is None else dev.uas
-    monitor = Monitor("tree", settings.epochs or 1, settings.patience, uas, show, checkpoint, signature)
+def _train_once(material: Material, settings: Settings, watch: Watch) -> Monitor:
+    learner = settings.learn(material.structures, material.text)
+    return watched(partial(learner.fit, material.examples), material.examples.size, settings, watch)
+
+
+def train_from_rules(ruled: RuledText, settings: Settings, watch: Watch) -> Monitor:
+    """The same without trees."""
+    learner = settings.learn_constraints(ruled.structures, ruled.rules)
+    return watched(partial(learner.fit, ruled.text), ruled.text.size, settings, watch)
+
+
+def watched(fit: Fit, size: int, settings: Settings, watch: Watch) -> Monitor:
+    """Run a learner of `size` weights, from its checkpoint on where there is one."""
+    uas = None if watch.dev is None else watch.dev.uas
+    monitor = Monitor(
+        "tree", settings.epochs or 1, settings.patience, uas, watch.show, watch.checkpoint, watch.signature
+    )
     state = monitor.resume()
     if state is not None:
-        _check_sizes({**state, "best": monitor.best}, material.examples.size, checkpoint)
+        _check_sizes({**state, "best": monitor.best}, size, watch.checkpoint)
     if not monitor.history or _goes_on(monitor):
-        settings.learn(material.structures).fit(material.examples, monitor, state)
+        fit(monitor, state)
     return monitor
 
 

@@ -17,17 +17,23 @@ from headway.treebank import Sentence
 
 @dataclass(frozen=True)
 class Words:
-    """The models of words, and the training and development sentences as the parser is to see them."""
+    """The models of words, and all sentences as the parser is to see them; `text` are those without trees."""
 
     clusters: Clusters
     tagger: Tagger | None
     segmenter: Segmenter | None
     train: Sequence[Sentence]
     dev: Sequence[Sentence] | None
+    text: Sequence[Sentence] = ()
 
     @classmethod
     def of(
-        cls, train: Sequence[Sentence], dev: Sequence[Sentence] | None, settings: Settings, show: Show | None
+        cls,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence] | None,
+        settings: Settings,
+        show: Show | None,
+        text: Sequence[Sentence] = (),
     ) -> Words:
         """Learn words and tags from the trees; with `tags` "predicted", the trees get the tags of a tagger.
 
@@ -37,11 +43,12 @@ class Words:
         clusters = read_clusters(settings.clusters) if settings.clusters else NO_CLUSTERS
         segmenter = _segmenter(train, settings)
         if settings.tags == "gold" or not any(map(has_tags, train)) or not can_learn(train):
-            return cls(clusters, None, segmenter, train, dev)
+            return cls(clusters, None, segmenter, train, dev, text)
         options = {"seed": settings.seed, "trainings": settings.trainings}
         tagger = Tagger.learn(train, clusters, told=_told("tags", show), **options)
         tagged = jackknifed(train, clusters, seed=settings.seed, told=_told("jack-knife", show))
-        return cls(clusters, tagger, segmenter, tagged, None if dev is None else tagger.tag(dev))
+        held_out = None if dev is None else tagger.tag(dev)
+        return cls(clusters, tagger, segmenter, tagged, held_out, tagger.tag(text))
 
 
 def _segmenter(sentences: Sequence[Sentence], settings: Settings) -> Segmenter | None:
