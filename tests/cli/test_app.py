@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
@@ -13,12 +14,13 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import headway
-from headway.cli import draw, evaluate, info, options, parse, reproduce, train, tune
+from headway.cli import constrain, draw, evaluate, info, options, parse, reproduce, train, tune
 from headway.errors import HeadwayError
 from tests.cli.conftest import Invoke, Spawn, one_error
 
 COMMANDS = {
     "train": train,
+    "constrain": constrain,
     "parse": parse,
     "draw": draw,
     "evaluate": evaluate,
@@ -86,6 +88,20 @@ def test_version(invoke: Invoke, spawn: Spawn) -> None:
         ["train", "a.conllu", "-o", "m", "--model", "sibling", "--prune-threshold", "0"],
         ["tune", "a.conllu", "--model", "sibling", "--prune-threshold", "1.5"],
         ["train", "-", "--dev", "-", "-o", "m"],
+        ["train", "-", "--learner", "loglinear", "--unlabelled-data", "-", "-o", "m"],
+        ["train", "a.conllu", "-o", "m", "--learner", "constraints"],
+        ["train", "a.conllu", "-o", "m", "--learner", "loglinear", "--entropy-weight", "1"],
+        ["train", "a.conllu", "-o", "m", "--unlabelled-data", "b.conllu"],
+        ["tune", "a.conllu", "--learner", "loglinear", "--entropy-weight", "1"],
+        ["tune", "a.conllu", "--learner", "expected-loss", "--unlabelled-data", "b.conllu"],
+        ["constrain", "universal", "a.conllu"],
+        ["constrain", "universal", "a.conllu", "-o", "m", "--model", "m"],
+        ["constrain", "universal", "a.conllu", "-o", "m", "--json"],
+        ["constrain", "universal", "a.conllu", "-o", "m", "--criterion", "cubed"],
+        ["constrain", "universal", "a.conllu", "-o", "m", "--rules-out", "-"],
+        ["constrain", "universal", "a.conllu", "-o", "no/such/folder/m"],
+        ["constrain", "universal", "-", "--dev", "-", "-o", "m"],
+        ["constrain", "universal", "a.conllu", "--model", "m", "--examples", "-1"],
         ["train", "a.conllu", "-o", "-"],
         ["train", "a.conllu", "-o", "no/such/folder/m"],
         ["tune", "a.conllu", "-o", "no/such/folder/m"],
@@ -155,12 +171,16 @@ def test_a_terminal_of_few_characters_shows_what_it_can(spawn: Spawn, tmp_path: 
 
 
 def test_names_are_those_of_the_library() -> None:
-    from headway.learning.log_linear import Optimiser
+    from headway.learning.descent import Optimiser
+    from headway.learning.generalized_expectation import Criterion
     from headway.models.higher_order import Decoding
     from headway.models.pruning import MAX_HEADS, THRESHOLD
     from headway.training import LabelChoice, LearnerName, Settings, TagChoice
 
-    assert [each.value for each in options.Learner] == list(get_args(LearnerName))
+    # rules have a command of their own
+    assert [*(each.value for each in options.Learner), "constraints"] == list(get_args(LearnerName))
+    assert [each.value for each in options.Criterion] == list(get_args(Criterion))
+    assert signature(constrain.constrain).parameters["criterion"].default == Settings().criterion
     assert {each.value for each in options.Optimiser} == set(get_args(Optimiser))
     assert {each.value for each in options.Labels} | {"none"} == set(get_args(LabelChoice))
     assert [each.value for each in options.Tags] == list(get_args(TagChoice))

@@ -55,6 +55,12 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
         ("--learner eg-loglinear --unlabelled", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
         ("--learner loglinear --optimiser adam --unlabelled", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
         ("--templates mcdonald2005 --patience 3 --c 7", {"templates": "mcdonald2005", "patience": 3, "c": 7.0}),
+        ("--learner expected-loss --unlabelled", {"learner": "expected-loss", "labels": "none", "c": 1.0}),
+        ("--learner loglinear --unlabelled-data b.conllu", {"learner": "loglinear", "c": 0.1}),
+        (
+            "--learner loglinear --unlabelled-data b.conllu --entropy-weight 0 --entropy-order inf",
+            {"learner": "loglinear", "c": 0.1, "entropy_weight": 0.0, "entropy_order": np.inf},
+        ),
         ("--tags gold", {"tags": "gold"}),
         ("--clusters paths.txt --tags predicted", {"clusters": "paths.txt"}),
         ("--model sibling", {"model": "sibling", "parts": "sibling"}),
@@ -75,8 +81,9 @@ def test_settings_reach_the_trainer(
 
     monkeypatch.setattr(Parser, "train", classmethod(train))
     invoke("train", "a.conllu", "-o", tmp_path / "m", "--epochs", 2, "--threads", 2, *words.split(), status=130)
-    others = ("train", "dev", "threads", "checkpoint", "show")
-    assert [given.pop(name) for name in others] == ["a.conllu", None, 2, tmp_path / "m.checkpoint", None]
+    others = ("train", "dev", "text", "threads", "checkpoint", "show")
+    text = "b.conllu" if "--unlabelled-data" in words else None
+    assert [given.pop(name) for name in others] == ["a.conllu", None, text, 2, tmp_path / "m.checkpoint", None]
     chosen = Settings(**given).complete()
     assert (chosen.parts is None) == (chosen.model == "arc")  # arcs are all the parts of an arc-factored model
     written_out = {name: value for name, value in vars(chosen).items() if name not in ("parts", "clusters")}
@@ -113,6 +120,52 @@ def test_settings_no_higher_order_model_can_be_trained_with(invoke: Invoke, trai
     assert "train it with perceptron or margin" in one_error(invoke(*words, "--learner", "loglinear", status=1))
     assert "labels after the tree" in one_error(invoke(*words, "--labels", "joint", status=1))
     assert "not a table of templates for the sibling" in one_error(invoke(*words, "--parts", "grandsibling", status=1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_expected_loss(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path) -> None:
+    model, parsed = tmp_path / "m.headway", tmp_path / "parsed.conllu"
+    done = invoke("train", train_file, "--learner", "expected-loss", "--epochs", 20, "--unlabelled", "-o", model)
+    assert done.stdout.startswith(f"{model}: arc model, expected-loss, C 1, pass ")
+    invoke("parse", model, test_file, "-o", parsed)
+    assert evaluate(test_file, parsed).uas > 90
+
+
+def test_unlabelled_text(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path) -> None:
+    """It counts its sentences, changes the weights, and makes the model surer of itself."""
+    words = ("train", train_file, "--learner", "loglinear", "--c", 0.01, "--epochs", 20, "--unlabelled")
+    more = ("--unlabelled-data", test_file)
+    sure = []
+    for name, options in (("trees", ("--entropy-weight", 0)), ("both", ("--entropy-weight", 0.5))):
+        invoke(*words, *more, *options, "-o", tmp_path / name)
+        parser = Parser.load(tmp_path / name)
+        assert parser.model.about["text"] == {"sentences": 20}
+        sure.append(np.mean([found.distribution.entropy for found in parser.parse(headway.read_treebank(test_file))]))
+    assert sure[1] < 0.9 * sure[0]
+    assert settings_of(tmp_path / "both")["entropy_weight"] == 0.5
+
+    invoke(*words, *more, "--entropy-order", "inf", "-o", tmp_path / "inf")
+    assert settings_of(tmp_path / "inf")["entropy_order"] == np.inf
+
+    data = test_file.read_bytes()
+    invoke(*words, "--unlabelled-data", "-", "--entropy-weight", 0.5, "-o", tmp_path / "stdin", stdin=data)
+    weights = [Parser.load(tmp_path / name).model.weights for name in ("stdin", "both", "inf")]
+    assert np.array_equal(weights[0], weights[1])
+    assert not np.array_equal(weights[0], weights[2])
+
+
+def test_unlabelled_text_that_cannot_be_used(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    words = ("train", train_file, "-o", tmp_path / "m")
+    said = invoke(*words, "--unlabelled-data", train_file, status=2).stderr
+    assert "margin learns from trees alone; with --unlabelled-data, give --learner loglinear" in " ".join(said.split())
+    for option in ("--entropy-weight", "--entropy-order"):
+        said = invoke(*words, "--learner", "loglinear", option, 1, status=2).stderr
+        assert f"{option} is about unlabelled text; give some with --unlabelled-data" in " ".join(said.split())
+    missing = tmp_path / "missing.conllu"
+    words = (*words, "--learner", "loglinear", "--unlabelled-data")
+    assert str(missing) in one_error(invoke(*words, missing, status=1))
+    assert "the entropy weight is -1.0" in one_error(invoke(*words, train_file, "--entropy-weight", -1, status=1))
+    assert "order is 0.0" in one_error(invoke(*words, train_file, "--entropy-order", 0, status=1))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -54,7 +54,7 @@ SIBLING = Settings(model="sibling", c=50.0, epochs=2, decoding="dual", threshold
 def chosen(request: pytest.FixtureRequest, monkeypatch: Any, model: Path) -> Tuning:
     """A choice, to be decoded projectively; the real search is replaced by it."""
     settings: Settings = request.param
-    trials = (Trial(0.5, False, 2, 88.123, 1.26), Trial(0.5, True, 2, 89.5, 1.26))
+    trials = (Trial(0.5, 1.0, False, 2, 88.123, 1.26), Trial(0.5, 1.0, True, 2, 89.5, 1.26))
     tuning = Tuning(settings, True, trials, Parser.load(model))
     monkeypatch.setattr("headway.tuning.tune", lambda *args, **keywords: tuning)
     return tuning
@@ -88,11 +88,59 @@ def test_the_command_it_prints_has_tags_and_clusters(
     invoke: Invoke, monkeypatch: Any, model: Path, train_file: Path
 ) -> None:
     settings = replace(MARGIN, tags="gold", clusters="paths.txt")
-    tuning = Tuning(settings, True, (Trial(0.5, True, 2, 89.5, 1.26),), Parser.load(model))
+    tuning = Tuning(settings, True, (Trial(0.5, 1.0, True, 2, 89.5, 1.26),), Parser.load(model))
     monkeypatch.setattr("headway.tuning.tune", lambda *args, **keywords: tuning)
     (line,) = (line for line in invoke("tune", train_file).stdout.splitlines() if line.startswith("chosen: "))
     assert "--tags gold" in line
     assert "--clusters paths.txt" in line
+
+
+LOGLINEAR = Settings(
+    learner="loglinear", c=0.05, epochs=4, labels="none", tags="gold", entropy_weight=0.3, entropy_order=2.0
+)
+
+
+def test_unlabelled_text(
+    invoke: Invoke, monkeypatch: Any, model: Path, train_file: Path, test_file: Path, tmp_path: Path
+) -> None:
+    """It has a column, is in the command that is printed, and in the model that is written."""
+    given: dict[str, Any] = {}
+    tuning = Tuning(LOGLINEAR, False, (Trial(0.05, 0.3, False, 4, 89.5, 1.26),), Parser.load(model))
+
+    def found(*args: Any, **keywords: Any) -> Tuning:
+        given.update(keywords)
+        return tuning
+
+    monkeypatch.setattr("headway.tuning.tune", found)
+    words = ["--learner", "loglinear", "--unlabelled-data", test_file]
+    tuned = tmp_path / "tuned"
+    text = invoke("tune", train_file, *words, "--entropy-weight", 0, "--entropy-weight", 0.3, "-o", tuned).stdout
+    assert given["entropy_weights"] == [0.0, 0.3]
+    assert [sentence.forms for sentence in given["text"]] == [s.forms for s in read_treebank(test_file)]
+    header, row = text.splitlines()[:2]
+    assert header.split() == ["C", "entropy", "weight", "decoding", "passes", "UAS", "seconds"]
+    assert row.split() == ["0.05", "0.3", "non-projective", "4", "89.50", "1.3"]
+    assert f"{test_file} sha256 " in text.splitlines()[-1]
+    (line,) = (line for line in text.splitlines() if line.startswith("chosen: "))
+    _, *command = shlex.split(line.removeprefix("chosen: "))
+    invoke(*command[:-1], tmp_path / "by hand")
+    by_tune, by_hand = Parser.load(tuned).model, Parser.load(tmp_path / "by hand").model
+    assert by_hand.about["settings"] == by_tune.about["settings"] == vars(LOGLINEAR)
+    assert by_hand.about["text"] == {"sentences": 20}
+    assert np.array_equal(by_tune.weights, by_hand.weights)
+
+    given.clear()
+    invoke("tune", train_file, *words)
+    assert "entropy_weights" not in given  # the default ones
+
+
+def test_weights_of_text_are_tried(invoke: Invoke, train_file: Path, test_file: Path) -> None:
+    words = ["--learner", "loglinear", "--unlabelled", "--tags", "gold", "--epochs", 2, "--c", 0.1]
+    more = ["--unlabelled-data", test_file, "--entropy-weight", 0.2, "--entropy-weight", 2, "--projective"]
+    found = json.loads(invoke("tune", train_file, *words, *more, "--json").stdout)
+    assert [trial["entropy_weight"] for trial in found["trials"]] == [0.2, 2.0]
+    assert found["signature"]["options"]["entropy_weights"] == [0.2, 2.0]
+    assert list(found["signature"]["data"]) == [str(train_file), str(test_file)]
 
 
 def test_the_final_model_sees_all_the_training_data(

@@ -239,11 +239,16 @@ def _model_text(parser: Parser) -> str:
 
 
 def _about(about: Mapping[str, Any]) -> list[list[str]]:
-    """What the model says of itself, one level deep; its history is left to JSON."""
+    """What the model says of itself, one level deep; its history is left to JSON, and so are the rules but for their
+    number."""
+    from headway.features.rules import parse_rules
+
     rows = []
     for key, value in about.items():
         if isinstance(value, Mapping):
             rows += [[printable(f"{key}.{name}"), printable(str(inner))] for name, inner in value.items()]
+        elif key == "rules":
+            rows.append([key, str(len(parse_rules(str(value), "the model's rules")))])
         elif key != "history":
             rows.append([printable(str(key)), printable(str(value))])
     return rows

@@ -23,13 +23,14 @@ class Model(StrEnum):
 
 
 class Learner(StrEnum):
-    """Ways to train one."""
+    """Ways to train one on trees."""
 
     PERCEPTRON = "perceptron"
     MARGIN = "margin"
     LOGLINEAR = "loglinear"
     EG = "eg"
     EG_LOGLINEAR = "eg-loglinear"
+    EXPECTED_LOSS = "expected-loss"
 
 
 class Labels(StrEnum):
@@ -47,12 +48,19 @@ class Tags(StrEnum):
 
 
 class Optimiser(StrEnum):
-    """How the log-linear learner descends."""
+    """How the log-linear and the expected-loss learner descend."""
 
     LBFGS = "lbfgs"
     CG = "cg"
     ADAGRAD = "adagrad"
     ADAM = "adam"
+
+
+class Criterion(StrEnum):
+    """How far an expectation is from its target."""
+
+    SQUARED = "squared"
+    KL = "kl"
 
 
 class Decoding(StrEnum):
@@ -88,7 +96,10 @@ LabelsOption = Annotated[
     ),
 ]
 TemplatesOption = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="Feature templates: standard, mcdonald2005, mcdonald2006, or a file.")
+    str,
+    typer.Option(
+        metavar="NAME|FILE", help="Feature templates: standard, mcdonald2005, mcdonald2006, rules, or a file."
+    ),
 ]
 TagsOption = Annotated[
     Tags, typer.Option(help="Train a tagger too, and the parser on tags like its own; or on the treebank's tags.")
@@ -115,10 +126,25 @@ PruneThresholdOption = Annotated[
 MaxHeadsOption = Annotated[
     int, typer.Option(min=1, metavar="N", help="Of a higher-order model: leave a word no more than N heads.")
 ]
+UnlabelledDataOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="More sentences, without trees, that the loglinear learner is to be sure of."),
+]
+EntropyOrderOption = Annotated[
+    float | None,
+    typer.Option(metavar="A", help="Order of that entropy: 1 Shannon's, inf the best tree's.", show_default="1"),
+]
+COption = Annotated[
+    float | None, typer.Option(metavar="X", help="The margin, or the data's weight.", show_default="by learner")
+]
+CheckpointOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Where to go on after Ctrl-C.", show_default="MODEL.checkpoint"),
+]
 EpochsOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Passes over the data, at most.", show_default="by learner")
 ]
-OptimiserOption = Annotated[Optimiser, typer.Option(help="Of the loglinear learner.")]
+OptimiserOption = Annotated[Optimiser, typer.Option(help="Of the learners loglinear and expected-loss.")]
 PatienceOption = Annotated[
     int, typer.Option(min=1, metavar="N", help="Passes without a better dev score before training stops.")
 ]
@@ -151,8 +177,19 @@ def settings(
     patience: int,
     seed: int,
     trainings: int,
+    unlabelled_data: str | None,
+    entropy_weight: object,
+    entropy_order: float | None,
 ) -> dict[str, Any]:
-    """The fields of `headway.training.Settings`, but for C."""
+    """The fields of `headway.training.Settings`, but for C and the weight of the entropy."""
+    entropy = {"--entropy-weight": entropy_weight, "--entropy-order": entropy_order}
+    for name, value in entropy.items():
+        if unlabelled_data is None and value is not None:
+            raise typer.BadParameter(f"{name} is about unlabelled text; give some with --unlabelled-data")
+    if unlabelled_data is not None and learner is not Learner.LOGLINEAR:
+        raise typer.BadParameter(
+            f"{learner.value} learns from trees alone; with --unlabelled-data, give --learner loglinear"
+        )
     if unlabelled and labels is not None:
         raise typer.BadParameter("--unlabelled and --labels exclude each other; give one of them")
     if model is Model.ARC and parts is not None:
@@ -177,13 +214,14 @@ def settings(
         "patience": patience,
         "seed": seed,
         "trainings": trainings,
+        **({} if entropy_order is None else {"entropy_order": entropy_order}),
     }
 
 
-def require_place_for(path: Path) -> None:
-    """A model must have somewhere to go before hours are spent on it."""
+def require_place_for(path: Path, what: str = "a model") -> None:
+    """What is written must have somewhere to go before hours are spent on it."""
     if str(path) == "-" or path.is_dir():
-        raise typer.BadParameter(f"a model cannot be written to {path}; give a file name")
+        raise typer.BadParameter(f"{what} cannot be written to {path}; give a file name")
     folder = path.absolute().parent
     if not folder.is_dir():
         raise typer.BadParameter(f"the folder of {path} does not exist; create it first")

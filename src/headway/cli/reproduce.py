@@ -15,6 +15,7 @@ EXAMPLES = (
     "headway reproduce koo2007 --data data/conllx",
     "headway reproduce koo2007 --data data/conllx --language dutch --language danish --threads 4",
     "headway reproduce koo2010 --data data/conllx --language danish",
+    "headway reproduce druck2009 --data data/ud --language english",
     "headway reproduce english --data data/UD_English-EWT",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
 )
@@ -24,6 +25,7 @@ class Paper(StrEnum):
     """Tables that can be made, a paper's or of our own parsers: each a module of `headway.reproduce`."""
 
     KOO2007 = "koo2007"
+    DRUCK2009 = "druck2009"
     KOO2010 = "koo2010"
     FERNANDES2012 = "fernandes2012"
     FIRST_ORDER = "first_order"
@@ -32,7 +34,8 @@ class Paper(StrEnum):
 
 def reproduce(
     paper: Annotated[
-        Paper, typer.Argument(metavar="PAPER", help="koo2007, koo2010, fernandes2012, first_order or english.")
+        Paper,
+        typer.Argument(metavar="PAPER", help="koo2007, druck2009, koo2010, fernandes2012, first_order or english."),
     ],
     *,
     data: Annotated[
@@ -41,7 +44,7 @@ def reproduce(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="A folder with one folder a language; english: UD English-EWT's.",
+            help="A folder with one folder a language; druck2009: of UD treebanks; english: UD English-EWT's.",
         ),
     ],
     language: Annotated[

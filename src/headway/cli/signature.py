@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -92,8 +93,21 @@ def signature_line(given: Mapping[str, Any]) -> str:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on standard output, in ASCII, whatever the terminal can show."""
-    typer.echo(json.dumps(value, indent=2))
+    """One JSON object on standard output, in ASCII, whatever the terminal can show; infinity is text."""
+    typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity.
+
+    >>> _finite({"a": [1, float("inf")]})
+    {'a': [1, 'inf']}
+    """
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def _opened(name: str) -> BinaryIO:

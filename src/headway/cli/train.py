@@ -17,6 +17,7 @@ EXAMPLES = (
     "headway train train.conllu --dev dev.conllu -o model.headway",
     "headway train train.conllu --dev dev.conllu --model grandsibling -o model.headway",
     "headway train train.conll.gz --learner loglinear --projective --unlabelled -o model.headway",
+    "headway train few.conllu --unlabelled-data many.conllu --learner loglinear -o model.headway",
     "headway train train.conllu --templates mine.txt --epochs 20 --threads 4 -o model.headway",
 )
 
@@ -40,10 +41,13 @@ def train(
     prune_threshold: options.PruneThresholdOption = options.PRUNE_THRESHOLD,
     max_heads: options.MaxHeadsOption = options.MAX_HEADS,
     epochs: options.EpochsOption = None,
-    c: Annotated[
-        float | None, typer.Option(metavar="X", help="The margin, or the data's weight.", show_default="by learner")
-    ] = None,
+    c: options.COption = None,
     optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
+    unlabelled_data: options.UnlabelledDataOption = None,
+    entropy_weight: Annotated[
+        float | None, typer.Option(metavar="W", help="Weight of that text's entropy beside C.", show_default="0.03")
+    ] = None,
+    entropy_order: options.EntropyOrderOption = None,
     patience: options.PatienceOption = 10,
     seed: options.SeedOption = 0,
     trainings: options.TrainingsOption = 1,
@@ -52,10 +56,7 @@ def train(
         float | None,
         typer.Option(min=0, metavar="X", help="Pack the model into a file of this size.", show_default="all weights"),
     ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to go on after Ctrl-C.", show_default="MODEL.checkpoint"),
-    ] = None,
+    checkpoint: options.CheckpointOption = None,
 ) -> None:
     """Train a parser on a treebank.
 
@@ -80,8 +81,13 @@ def train(
         patience=patience,
         seed=seed,
         trainings=trainings,
+        unlabelled_data=unlabelled_data,
+        entropy_weight=entropy_weight,
+        entropy_order=entropy_order,
     )
-    require_one_standard_input(train, dev)
+    if entropy_weight is not None:
+        settings["entropy_weight"] = entropy_weight
+    require_one_standard_input(train, dev, unlabelled_data)
     options.require_place_for(output)
     state = checkpoint or output.with_name(f"{output.name}.checkpoint")
     from headway.pipeline import Parser
@@ -90,22 +96,28 @@ def train(
         note(f"going on from {state}")
     try:
         with training_progress() as show:
-            parser = Parser.train(train, dev, threads=threads, checkpoint=state, show=show, c=c, **settings)
+            parser = Parser.train(
+                train, dev, text=unlabelled_data, threads=threads, checkpoint=state, show=show, c=c, **settings
+            )
     except KeyboardInterrupt:
-        raise interrupted(_remedy(state)) from None
+        raise interrupted(remedy(state)) from None
     parser.save(output, megabytes=megabytes)
     state.unlink(missing_ok=True)
     typer.echo(summary(output, parser.model.about))
 
 
-def summary(output: Path, about: Mapping[str, Any]) -> str:
-    """What was trained: the model, what its pruner leaves where there is one, and the signature of its figures."""
+def summary(output: Path, about: Mapping[str, Any], rules: int | None = None) -> str:
+    """What was trained: the model, what its pruner leaves where there is one, and the signature of its figures.
+
+    `rules` is how many it was trained with, if with any.
+    """
     settings, data, best = about["settings"], about["train"], about["best_pass"]
     passes = f"pass {best} of {settings['epochs']}"
     dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
+    told = "" if rules is None else f"{rules} rule{'s' * (rules != 1)}, "
     score = "" if dev is None else f", dev UAS {dev:.2f} without punctuation"
     return (
-        f"{printable(str(output))}: {settings['model']} model, {settings['learner']}, C {settings['c']:g}, "
+        f"{printable(str(output))}: {settings['model']} model, {settings['learner']}, {told}C {settings['c']:g}, "
         f"{passes}{score}\n{_pruning(about.get('pruning'))}"
         f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
     )
@@ -118,7 +130,8 @@ def _pruning(found: Mapping[str, Any] | None) -> str:
     return f"pruning leaves {left} of the {found['measured_on']} data\n"
 
 
-def _remedy(checkpoint: Path) -> str:
+def remedy(checkpoint: Path) -> str:
+    """What to do after an interruption."""
     if checkpoint.exists():
         return f"; the checkpoint is {checkpoint}, the same command goes on from there"
     return "; there was no checkpoint yet, the same command starts again"

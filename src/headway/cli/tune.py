@@ -22,10 +22,11 @@ EXAMPLES = (
     "headway tune train.conllu",
     "headway tune train.conllu --learner loglinear --c 0.01 --c 0.1 --c 1 --held-out 0.2",
     "headway tune train.conllu --model sibling --c 100 --c 300 --epochs 10",
+    "headway tune few.conllu --learner loglinear --unlabelled-data many.conllu --entropy-weight 0.1",
     "headway tune train.conllu --dev dev.conllu -o model.headway",
 )
 
-_OPTIONS = {"threshold": "--prune-threshold", "max_heads": "--max-heads"}
+_OPTIONS = {"threshold": "--prune-threshold", "max_heads": "--max-heads", "entropy_order": "--entropy-order"}
 
 
 def tune(
@@ -60,6 +61,12 @@ def tune(
     max_heads: options.MaxHeadsOption = options.MAX_HEADS,
     epochs: options.EpochsOption = None,
     optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
+    unlabelled_data: options.UnlabelledDataOption = None,
+    entropy_weight: Annotated[
+        list[float] | None,
+        typer.Option(metavar="W", help="A weight of that text's entropy to try; may be repeated.", show_default="some"),
+    ] = None,
+    entropy_order: options.EntropyOrderOption = None,
     patience: options.PatienceOption = 10,
     seed: options.SeedOption = 0,
     trainings: options.TrainingsOption = 1,
@@ -68,7 +75,8 @@ def tune(
 ) -> None:
     """Choose C, passes and decoding on held-out data.
 
-    Every C is tried; the best pass on the held-out sentences counts, decoded as trained and projectively.
+    Every C is tried, with --unlabelled-data every weight of its entropy too; the best pass on the held-out sentences
+    counts, decoded as trained and projectively.
     """
     settings = options.settings(
         model=model,
@@ -89,31 +97,41 @@ def tune(
         patience=patience,
         seed=seed,
         trainings=trainings,
+        unlabelled_data=unlabelled_data,
+        entropy_weight=entropy_weight or None,
+        entropy_order=entropy_order,
     )
-    require_one_standard_input(train, dev)
+    require_one_standard_input(train, dev, unlabelled_data)
     if output is not None:
         options.require_place_for(output)
     from headway.pipeline import Parser
     from headway.treebank import read_treebank
     from headway.tuning import tune as run
 
-    with SummedFile(train) as train_file, summed_or_none(dev) as dev_file:
+    with (
+        SummedFile(train) as train_file,
+        summed_or_none(dev) as dev_file,
+        summed_or_none(unlabelled_data) as text_file,
+    ):
         sentences = list(read_treebank(train_file))
         development = None if dev_file is None else list(read_treebank(dev_file))
+        text = None if text_file is None else list(read_treebank(text_file))
+    tried: dict[str, Any] = {"entropy_weights": entropy_weight} if entropy_weight else {}
     with training_progress() as show:
-        tuning = run(sentences, development, grid=c or None, held_out=held_out, threads=threads, show=show, **settings)
+        given: dict[str, Any] = {"text": text, "threads": threads, "show": show}
+        tuning = run(sentences, development, grid=c or None, held_out=held_out, **given, **tried, **settings)
         if output is not None:
-            chosen = dataclasses.asdict(tuning.settings)
-            parser = Parser.train(sentences, development, threads=threads, show=show, **chosen)
+            parser = Parser.train(sentences, development, **given, **dataclasses.asdict(tuning.settings))
             parser.with_projective(tuning.projective).save(output)
 
-    signed = signature(seed, {**settings, "c": c or None, "held_out": held_out}, (train_file, dev_file))
+    chosen_from = {**settings, **tried, "c": c or None, "held_out": held_out}
+    signed = signature(seed, chosen_from, (train_file, dev_file, text_file))
     if json:
         saved = None if output is None else str(output)
         print_json({"signature": signed, **_as_json(tuning), "model": saved})
         return
-    typer.echo(_report(tuning))
-    typer.echo(f"\nchosen: {_command(train, dev, tuning)}")
+    typer.echo(_report(tuning, with_text=text is not None))
+    typer.echo(f"\nchosen: {_command(train, dev, unlabelled_data, tuning)}")
     if output is not None:
         typer.echo(f"written: {output}")
     typer.echo(signature_line(signed))
@@ -127,14 +145,16 @@ def _as_json(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def _report(tuning: Tuning) -> str:
-    header = ["C", "decoding", "passes", "UAS", "seconds"]
-    return table([header, *(_row(trial) for trial in tuning.trials)])
+def _report(tuning: Tuning, *, with_text: bool) -> str:
+    entropy = ["entropy weight"] * with_text
+    header = ["C", *entropy, "decoding", "passes", "UAS", "seconds"]
+    return table([header, *(_row(trial, with_text=with_text) for trial in tuning.trials)])
 
 
-def _row(trial: Trial) -> list[str]:
+def _row(trial: Trial, *, with_text: bool) -> list[str]:
     return [
         f"{trial.c:g}",
+        *[f"{trial.entropy_weight:g}"] * with_text,
         _decoding(trial.projective),
         str(trial.epochs),
         f"{trial.uas:.2f}",
@@ -146,7 +166,7 @@ def _decoding(projective: bool) -> str:
     return "projective" if projective else "non-projective"
 
 
-def _command(train: str, dev: str | None, tuning: Tuning) -> str:
+def _command(train: str, dev: str | None, text: str | None, tuning: Tuning) -> str:
     """The command that trains what was chosen; what is the default anyway is left out."""
     from headway.training import Settings
 
@@ -155,6 +175,8 @@ def _command(train: str, dev: str | None, tuning: Tuning) -> str:
     words += ["--epochs", str(chosen.epochs)]
     if dev is not None:
         words += ["--dev", dev]
+    if text is not None:
+        words += ["--unlabelled-data", text, "--entropy-weight", f"{chosen.entropy_weight}"]
     if chosen.projective:
         words += ["--projective"]
     if not chosen.single_root:
@@ -172,6 +194,7 @@ def _command(train: str, dev: str | None, tuning: Tuning) -> str:
         "threshold",
         "max_heads",
         "optimiser",
+        "entropy_order",
         "patience",
         "seed",
         "trainings",

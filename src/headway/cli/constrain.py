@@ -1,0 +1,280 @@
+"""`headway constrain`: from rules about arcs and a tagged text without trees to a model file; how far it meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli import options
+from headway.cli.failures import interrupted, note, require_one_standard_input
+from headway.cli.progress import training_progress
+from headway.cli.reading import load_parser
+from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
+from headway.cli.tables import printable, table
+from headway.cli.train import remedy, summary
+from headway.embedded import embedded_model
+from headway.errors import TrainingError
+
+if TYPE_CHECKING:
+    from headway.features.rules import Rules
+    from headway.pipeline import Parser
+    from headway.training.explanation import Example, Explanation
+    from headway.treebank import Sentence
+
+EXAMPLES = (
+    "headway constrain universal text.conllu -o model.headway",
+    "headway constrain rules.toml text.conllu --dev dev.conllu --explain -o model.headway",
+    "headway constrain ten-trees.conllu text.conllu --rules-out rules.toml -o model.headway",
+    "headway constrain rules.toml text.conllu --model model.headway --json",
+)
+
+_FEW = 5  # of so few rules, all have their examples shown
+_BESIDE = 6  # words shown on either side of an example
+_LEGEND = "Examples against rules: how probable it is that the rule holds, word <- head, sentence."
+
+
+def constrain(
+    rules: Annotated[
+        str,
+        typer.Argument(
+            metavar="RULES",
+            help="A TOML file, universal (comes with Headway), or a treebank of a few sentences to take rules from.",
+        ),
+    ],
+    unlabelled: Annotated[
+        str, typer.Argument(metavar="UNLABELLED", help="A tagged treebank; heads in it are ignored; - is stdin.")
+    ],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(metavar="DEV", help="Development treebank: choose the best pass, stop early.")
+    ] = None,
+    criterion: Annotated[
+        options.Criterion, typer.Option(help="Distance of an expectation from its target.")
+    ] = options.Criterion.KL,
+    c: Annotated[
+        float | None, typer.Option(metavar="X", help="How much the rules count against keeping weights small.")
+    ] = None,
+    epochs: options.EpochsOption = None,
+    projective: options.ProjectiveOption = False,
+    multi_root: options.MultiRootOption = False,
+    tags: options.TagsOption = options.Tags.GOLD,
+    clusters: options.ClustersOption = None,
+    templates: options.TemplatesOption = "rules",
+    patience: options.PatienceOption = 10,
+    seed: options.SeedOption = 0,
+    threads: options.ThreadsOption = 1,
+    rules_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the rules that are used, to look at and to edit.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show each rule's target, the model's expectation, and counterexamples.")
+    ] = False,
+    examples: Annotated[int, typer.Option(min=0, metavar="N", help="Sentences to show against a rule.")] = 3,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Explain this model on UNLABELLED instead of training one.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the explanation as one JSON object.")] = False,
+    checkpoint: options.CheckpointOption = None,
+) -> None:
+    """Learn a parser from rules and tagged text, without trees.
+
+    A rule says of some arcs how often they should be there. The model's expectations are brought close to that.
+    Ctrl-C is safe: the same command goes on from the checkpoint.
+    """
+    if (output is None) == (model is None):
+        raise typer.BadParameter("give -o MODEL to train a model, or --model MODEL to explain one")
+    if json and not (explain or model):
+        raise typer.BadParameter("--json prints the explanation; give --explain too")
+    require_one_standard_input(unlabelled, dev)
+    for path, what in ((output, "a model"), (rules_out, "rules")):
+        if path is not None:
+            options.require_place_for(path, what)
+    settings = {
+        "criterion": criterion.value,
+        "c": c,
+        "epochs": epochs,
+        "projective": projective,
+        "single_root": not multi_root,
+        "tags": tags.value,
+        "clusters": clusters,
+        "templates": templates,
+        "patience": patience,
+        "seed": seed,
+    }
+    from headway.training import explain as explanations
+    from headway.training import training_text
+    from headway.treebank import read_treebank
+
+    told, rules_file = _read_rules(rules)
+    with SummedFile(unlabelled) as text_file, summed_or_none(dev) as dev_file:
+        text = training_text(read_treebank(text_file), text_file.name)
+        development = None if dev_file is None else list(read_treebank(dev_file))
+    _require_tags(text, told.tags, text_file.name)
+    if rules_out is not None:
+        rules_out.write_text(told.to_toml(), encoding="utf-8")
+    _warn(told, text)
+    files = (rules_file, text_file, dev_file)
+    if model is not None:
+        parser = load_parser(model)
+        signed = signature(None, {}, (_summed(str(embedded_model(model) or model)), *files))
+        found = explanations(parser.model, told, text, examples=examples, threads=threads)
+        _print(found, signed, model, None, json=json)
+        return
+    assert output is not None
+    parser = _train(told, text, development, output, checkpoint, threads, settings)
+    short = summary(output, parser.model.about, len(told))
+    if not explain:
+        typer.echo(short)
+        return
+    found = explanations(parser.model, told, text, examples=examples, threads=threads)
+    _print(found, signature(seed, settings, files), str(output), short, json=json)
+
+
+def _print(
+    found: Sequence[Explanation], signed: dict[str, Any], model: str, summary: str | None, *, json: bool
+) -> None:
+    """The explanation, after the summary of a training, which has its own signature; JSON is all one object."""
+    if json:
+        print_json({"signature": signed, "model": model, "rules": [_as_json(each) for each in found]})
+    elif summary is not None:
+        typer.echo(f"{summary}\n\n{_report(found)}")
+    else:
+        typer.echo(f"{_report(found)}\n\n{signature_line(signed)}")
+
+
+def _read_rules(name: str) -> tuple[Rules, SummedFile | None]:
+    """The rules, and the file they are from, if from one."""
+    from headway.features.rules import read_rules, rules_from_trees, rules_names
+    from headway.treebank import read_treebank
+    from headway.treebank.files import format_of
+
+    if format_of(name) is not None:
+        with SummedFile(name) as file:
+            trees = list(read_treebank(file))
+        _require_tags(trees, "upos", name)
+        return rules_from_trees(trees), file
+    told = read_rules(name)
+    return told, None if name in rules_names() else _summed(name)
+
+
+def _summed(name: str) -> SummedFile:
+    """A file that was read by others, with its sum."""
+    with SummedFile(name) as file:
+        while file.read1(1 << 20):
+            pass
+    return file
+
+
+def _require_tags(sentences: Sequence[Sentence], column: str, name: str) -> None:
+    """Rules are about tags; where a word has no language-specific one, its universal tag stands for it."""
+    columns = ("upos",) if column == "upos" else ("xpos", "upos")
+    if all(tag == "_" for sentence in sentences for each in columns for tag in getattr(sentence, each)):
+        raise TrainingError(
+            f"{name}: the words have no {column} tags, and rules are about tags; tag them first, English with "
+            f"headway parse en {name} -o tagged.conllu, other languages with a tagger of theirs"
+        )
+
+
+def _warn(rules: Rules, text: Sequence[Sentence]) -> None:
+    """Rules that name unknown tags or match nothing: to be seen in a pipe, too."""
+    from headway.features.coding import Coder
+    from headway.features.rule_features import RuleFeatures
+
+    coder = Coder.learn(text)
+    for problem in RuleFeatures.of(rules, coder, coder.code(text)).problems():
+        typer.echo(f"headway: warning: {printable(problem)}", err=True)
+
+
+def _train(
+    rules: Rules,
+    text: Sequence[Sentence],
+    dev: Sequence[Sentence] | None,
+    output: Path,
+    checkpoint: Path | None,
+    threads: int,
+    settings: dict[str, Any],
+) -> Parser:
+    """Train a model and write it."""
+    from headway.pipeline import Parser
+
+    state = checkpoint or output.with_name(f"{output.name}.checkpoint")
+    if state.exists():
+        note(f"going on from {state}")
+    try:
+        with training_progress() as show:
+            parser = Parser.constrain(rules, text, dev, threads=threads, checkpoint=state, show=show, **settings)
+    except KeyboardInterrupt:
+        raise interrupted(remedy(state)) from None
+    parser.save(output)
+    state.unlink(missing_ok=True)
+    return parser
+
+
+def _report(found: Sequence[Explanation]) -> str:
+    """A table of the rules; below it, examples against those that are not met, or against all if there are few."""
+    rows = [["rule", "target", "expectation", "units", ""], *map(_row, found)]
+    shown = [each for each in found if each.examples and (each.state != "met" or len(found) <= _FEW)]
+    legend = [_LEGEND] * bool(shown)
+    return "\n\n".join([table(rows), *legend, *("\n".join(_example_lines(each)) for each in shown)])
+
+
+def _row(found: Explanation) -> list[str]:
+    expectation = "-" if found.expectation is None else f"{found.expectation:.3f}"
+    return [printable(found.rule.name), target_text(found.rule.target), expectation, str(found.units), found.state]
+
+
+def target_text(target: tuple[float, float]) -> str:
+    """A share, or a range of them.
+
+    >>> target_text((0.9, 0.9)), target_text((0.7, 1.0))
+    ('0.9', '0.7..1')
+    """
+    low, high = (f"{round(end, 3):g}" for end in target)
+    return low if low == high else f"{low}..{high}"
+
+
+def _example_lines(found: Explanation) -> Iterator[str]:
+    yield f"{printable(found.rule.name)}: {found.state}"
+    yield from (f"  {example.share:.3f}  {_example_text(example)}" for example in found.examples)
+
+
+def _example_text(example: Example) -> str:
+    """A word, its head, and the words around it: "dog <- barked: The [dog] barked ..."."""
+    forms = example.sentence.forms
+    start, stop = max(example.word - 1 - _BESIDE, 0), example.word + _BESIDE
+    around = list(forms[start:stop])
+    around[example.word - 1 - start] = f"[{forms[example.word - 1]}]"
+    words = ["..."] * (start > 0) + around + ["..."] * (stop < len(forms))
+    return printable(f"{forms[example.word - 1]} <- {_head_form(example)}: {' '.join(words)}")
+
+
+def _head_form(example: Example) -> str:
+    return example.sentence.forms[example.head - 1] if example.head else "ROOT"
+
+
+def _as_json(found: Explanation) -> dict[str, Any]:
+    return {
+        "name": found.rule.name,
+        "line": found.rule.line,
+        "target": list(found.rule.target),
+        "units": found.units,
+        "expectation": found.expectation,
+        "state": found.state,
+        "examples": [
+            {
+                "source": example.sentence.place.source,
+                "line": example.sentence.place.line,
+                "forms": list(example.sentence.forms),
+                "word": example.word,
+                "head": example.head,
+                "share": example.share,
+            }
+            for example in found.examples
+        ],
+    }
