@@ -7,7 +7,7 @@ is held out for choices; the test sentences are parsed once, by what was chosen.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,15 @@ def signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -
 
 
 def is_done(path: Path, signed: dict[str, Any]) -> bool:
-    """Whether a result with this signature is there."""
-    return path.exists() and json.loads(path.read_text("utf-8")).get("signature") == signed
+    """Whether a result with this signature is there; settings that came after it had their defaults then."""
+    if not path.exists():
+        return False
+    found = json.loads(path.read_text("utf-8")).get("signature")
+    return found is not None and _with_defaults(found) == _with_defaults(signed)
+
+
+def _with_defaults(signed: Mapping[str, Any]) -> dict[str, Any]:
+    return {**signed, "settings": {**asdict(Settings()), **signed.get("settings", {})}}
 
 
 def test_once(parser: Parser, corpus: Corpus, threads: int) -> Scores:
