@@ -266,6 +266,12 @@ class Parser:
         archive = with_words(self.model.to_archive(), self.tagger, self.segmenter)
         save_archive(archive if megabytes is None else packed(archive, megabytes), path)
 
+    @property
+    def needs_tags(self) -> bool:
+        """Whether words must come with tags: it was trained on some, and learnt no tagger."""
+        tags = (self.model.coder.fields[field] for field in ("upos", "xpos"))
+        return self.tagger is None and any(len(known) > 1 for known in tags)
+
     def with_projective(self, projective: bool) -> Parser:
         """The same weights, for projective trees or for all."""
         return replace(self, model=self.model.with_projective(projective))
@@ -330,7 +336,7 @@ class Parser:
         """Words, whatever was given."""
         if isinstance(text, Sentence):
             return text
-        if self.tagger is None and any(len(self.model.coder.fields[field]) > 1 for field in ("upos", "xpos")):
+        if self.needs_tags:
             raise TrainingError(
                 "the model has no tagger, as it was trained on gold tags; give it sentences with tags "
                 "(Sentence.from_words), or train one with tags='predicted'"

@@ -154,7 +154,7 @@ def _require_words(parser: Parser, kind: Input) -> None:
     """Can the parser make of it what it was trained on? Said before anything is parsed."""
     if parser.segmenter is None and kind is not Input.TOKENS:
         parser.sentences("")  # its error says why it cannot
-    if parser.tagger is None and any(len(parser.model.coder.fields[field]) > 1 for field in ("upos", "xpos")):
+    if parser.needs_tags:
         raise TrainingError(
             "the model has no tagger, as it was trained on gold tags; give it a treebank with tags, or train a model "
             "with --tags predicted"
