@@ -42,7 +42,7 @@ GRIDS: dict[LearnerName, tuple[float, ...]] = {
     "loglinear": (0.1, 1.0),
     "eg": (0.01, 0.03),
     "eg-loglinear": (0.1, 1.0),
-    "expected-loss": (1.0, 10.0),
+    "expected-loss": (3.0, 10.0),
 }
 # Around what was best beside 100 trees of English development sentences; 0 is training on the trees alone.
 ENTROPY_WEIGHTS = (0.0, 0.01, 0.03, 0.1)

@@ -55,7 +55,7 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
         ("--learner eg-loglinear --unlabelled", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
         ("--learner loglinear --optimiser adam --unlabelled", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
         ("--templates mcdonald2005 --patience 3 --c 7", {"templates": "mcdonald2005", "patience": 3, "c": 7.0}),
-        ("--learner expected-loss --unlabelled", {"learner": "expected-loss", "labels": "none", "c": 1.0}),
+        ("--learner expected-loss --unlabelled", {"learner": "expected-loss", "labels": "none", "c": 3.0}),
         ("--learner loglinear --unlabelled-data b.conllu", {"learner": "loglinear", "c": 0.1}),
         (
             "--learner loglinear --unlabelled-data b.conllu --entropy-weight 0 --entropy-order inf",

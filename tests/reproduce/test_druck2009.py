@@ -17,6 +17,8 @@ from headway.reproduce import druck2009, druck2009_tables
 from headway.treebank import Sentence, read_treebank
 from tests.models.toy_treebank import sentences
 
+REPOSITORY = Path(__file__).parents[2]
+EXPERIMENTS = REPOSITORY / "experiments" / "druck2009"
 OPTIONS: dict[str, Any] = {"languages": ["english"], "quick": True, "threads": 1}
 
 
@@ -115,7 +117,7 @@ def test_the_weight_is_chosen_on_development_data(tmp_path: Path) -> None:
             scores = {"uas": dev.get(weight, [0.0, 0.0])[seed]}
             cell = {"dev": scores, "test": {"uas": 100 - scores["uas"]}}
             experiment.cells[f"entropy-1-{weight:g}-{seed}"] = cell
-    experiment.entropy((1.0,))
+    experiment.entropy(1.0, (0.1, 1.0))
     assert experiment.cells["entropy-1-chosen"] == {"weight": 1.0, "trees": 5}
 
 
@@ -160,3 +162,21 @@ def test_data_that_are_not_there(tmp_path: Path) -> None:
         druck2009.run(tmp_path, tmp_path / "out", say=lambda line: None, **OPTIONS)
     with pytest.raises(TreebankError, match="'latin'"):
         druck2009.run(tmp_path, tmp_path / "out", say=lambda line: None, **{**OPTIONS, "languages": ["latin"]})
+
+
+@pytest.mark.skipif(not (EXPERIMENTS / "tables.md").is_file(), reason="the experiments are not part of this copy")
+def test_the_readme_and_the_tables_say_what_was_measured() -> None:
+    results = EXPERIMENTS / "results"
+    found = {path.stem: json.loads(path.read_text("utf-8"))["cells"] for path in sorted(results.glob("*.json"))}
+    tables = druck2009_tables.tables_text(found)
+    assert (EXPERIMENTS / "tables.md").read_text("utf-8") == tables
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
+    first = tables.partition("## (b)")[0].splitlines()
+    rows = [line for line in first if line.startswith("| ")]
+    assert len(rows) == 2 + 2 * len(druck2009.TREEBANKS)
+    assert all(row in readme.splitlines() for row in rows)
+    differences = [line.split(" | ")[-1].removesuffix(" |") for line in tables.splitlines() if " | Shannon | " in line]
+    assert "adds nothing to 100 trees beyond chance (all intervals hold 0)" in " ".join(readme.split())
+    for difference in differences:
+        mean, half = difference.split(" ± ")
+        assert abs(float(mean)) <= float(half)

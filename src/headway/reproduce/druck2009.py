@@ -11,8 +11,8 @@ treebank's, trees unlabelled and single-root, scores leave punctuation out. In e
     and hash tables it makes known: without that row, their gain would look like the entropy's;
 (c) all trees: log-linear and expected-loss training, C chosen on the development sentences.
 
-For the short sentences also, as they take less time: rules estimated from 10 and from 100 drawn trees, and Renyi's
-entropy of order 2 beside Shannon's.
+Only for the short sentences, as they take less time: rules estimated from 10 and from 100 drawn trees, Renyi's entropy
+of order 2 beside Shannon's, and the choice of the weight, which all sentences then take over.
 
 The rules were written, and C and the criterion chosen, on the English development sentences of at most 20 words.
 Choices never look at test scores. Results are kept a treebank and length a file, cell by cell; an interruption loses
@@ -45,7 +45,7 @@ from headway.treebank import Sentence, read_treebank
 
 TREEBANKS = {"english": "UD_English-EWT", "hungarian": "UD_Hungarian-Szeged", "portuguese": "UD_Portuguese-Bosque"}
 LENGTHS: dict[str, int | None] = {"20": 20, "all": None}
-ORDERS = {"20": (1.0, 2.0), "all": (1.0,)}
+ORDERS = (1.0, 2.0)
 
 Cell = dict[str, Any]
 
@@ -80,16 +80,18 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
     require_matplotlib()
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
+    size = QUICK if quick else FULL
     for language in languages or TREEBANKS:
-        for length in LENGTHS:
-            experiment = Experiment.of(data, language, length, QUICK if quick else FULL, results, threads, say)
+        short, whole = (Experiment.of(data, language, length, size, results, threads, say) for length in LENGTHS)
+        for experiment in (short, whole):
             experiment.branching()
             experiment.rules()
             experiment.few_trees()
-            experiment.entropy(ORDERS[length])
             experiment.all_trees()
-            if length == "20":
-                experiment.estimated_rules()
+        short.estimated_rules()
+        for order in ORDERS:
+            short.entropy(order, size.weights)
+        whole.entropy(ORDERS[0], [short.cells[f"entropy-{ORDERS[0]:g}-chosen"]["weight"]])
     found = {path.stem: json.loads(path.read_text("utf-8"))["cells"] for path in sorted(results.glob("*.json"))}
     prefix = "quick-" if quick else ""
     text = tables_text(found)
@@ -157,13 +159,12 @@ class Experiment:
                 estimated = rules_from_trees(self._draw(count, seed)[0])
                 self._cell(f"estimated-{count}-{seed}", partial(self._constrained, estimated, settings))
 
-    def entropy(self, orders: Sequence[float]) -> None:
-        """(b) A few trees and the rest of the text; the weight of each entropy is chosen on development sentences."""
-        self._entropy_of(orders[0], 0.0)
-        for order in orders:
-            dev = {weight: self._entropy_of(order, weight) for weight in self.size.weights}
-            best = max(dev, key=lambda weight: float(np.mean([cell["dev"]["uas"] for cell in dev[weight]])))
-            self._cell(f"entropy-{order:g}-chosen", partial(dict, weight=best, trees=self.size.few))
+    def entropy(self, order: float, weights: Sequence[float]) -> None:
+        """(b) A few trees and the rest of the text; the weight is chosen on development sentences."""
+        self._entropy_of(ORDERS[0], 0.0)
+        dev = {weight: self._entropy_of(order, weight) for weight in weights}
+        best = max(dev, key=lambda weight: float(np.mean([cell["dev"]["uas"] for cell in dev[weight]])))
+        self._cell(f"entropy-{order:g}-chosen", partial(dict, weight=best, trees=self.size.few))
 
     def _entropy_of(self, order: float, weight: float) -> list[Cell]:
         found = []

@@ -42,7 +42,7 @@ _C: dict[LearnerName, float] = {
     "loglinear": 0.1,
     "eg": 0.01,
     "eg-loglinear": 0.1,
-    "expected-loss": 1.0,
+    "expected-loss": 3.0,
     "constraints": 100.0,
 }
 # Of the log-linear model that prunes for the higher-order ones.
