@@ -11,9 +11,20 @@ of two stretches of memory added onto a third: long loops that vectorise, howeve
 sentence beside a longer one finds weights of zero beyond its end. The outside pass is the same sums with the
 derivatives of log Z (`out_*`).
 
+*Derivatives* of the marginals in a direction f of the scores: Cov(f, 1[arc]) for every arc. Beside the chart lies a
+second, `slopes`, with the derivative of each number in it. It starts from dW = W f. Both passes are sums of products,
+d(ab) = a db + b da, so each recurrence stands here once, and derivatives cost three products for one. Without a
+direction `slopes` is None, and Numba leaves the derivatives out of the kernel.
+
 *Range.* Each word's weights are scaled by 6.75 times its largest, the rate at which projective trees multiply. No
 cell then exceeds 1, and every partial product is at least as large as the probability it leads to. A sentence with
-a cell below `_FLOOR_*` is computed again in logarithms by `span_chart`, which also serves derivatives and samples.
+a cell below `_FLOOR` is computed again in logarithms by `span_chart`, which also serves samples.
+
+*Cancellation.* Values are sums of positive terms. The derivative of a cell is the cell times a mean of f over its
+trees, and that of an arc's probability P subtracts P E[f] from P E[f | arc]: rounding errs by a few n eps P times the
+largest |f(tree)|, and cannot grow as one sum follows another. To keep that small, f is first shifted to 0 at each
+word's best head, which adds the same to all trees and changes no covariance: for a confident sentence nearly nothing
+is left to cancel. Then it is scaled to at most 1, so that a derivative has the range of its value.
 
 Shapes: scores (B, N+1, N+1) to heads (B, N+1), log Z (B,), marginals like scores. O(n^2) memory a sentence of a
 group.
@@ -28,15 +39,21 @@ from headway.inference.batch import Batch, Floats, Ints, over_sentences
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel, part
 
-# Numbers in the charts of a group: as many sentences side by side as a second-level cache of about a megabyte holds.
-_GROUP_CELLS = 2**20
+# Numbers in the charts of a group: as many sentences side by side as a second-level cache of about two megabytes holds,
+# since half of each plane is never touched.
+_GROUP_CELLS = 2**19
 _LARGEST_GROUP = 16
 _GROWTH = np.log(6.75)
 # A term lost to underflow is 38 orders of magnitude below a cell of 1e-270, and a cell that is lost whole is seen as 0.
-_FLOOR_DENSE = 1e-270
-# With forbidden arcs a zero may be a true one, so no product of two cells may come near underflow.
-_FLOOR_SPARSE = 1e-145
-_LOG_FLOOR_SPARSE = np.log(_FLOOR_SPARSE)
+_FLOOR = 1e-270
+# With forbidden arcs a zero may be a true one. It is, if no product of a weight and two cells can come near underflow.
+_SAFE = 1e-100
+_LOG_SAFE = np.log(_SAFE)
+
+# The planes of a chart.
+_RIGHT, _LEFT, _RIGHT_ARC, _LEFT_ARC, _RIGHT_WEIGHT, _LEFT_WEIGHT, _OUT_RIGHT, _OUT_LEFT, _OUT_BOTH = range(9)
+# Two more, of whose rows the first serves: sums under way.
+_TOTAL, _OTHER_TOTAL, _PLANES = 9, 10, 11
 
 _NONE = np.empty((0, 0, 0))
 
@@ -66,33 +83,35 @@ def marginals(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[
     return _inside_outside(batch, single_root, threads, mu), mu
 
 
-def _inside_outside(batch: Batch, single_root: bool, threads: int | None, mu: Floats) -> Floats:
+def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats, Floats]:
+    """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
+    mu, slope = np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
+    return _inside_outside(batch, single_root, threads, mu, f, slope), mu, slope
+
+
+def _inside_outside(
+    batch: Batch,
+    single_root: bool,
+    threads: int | None,
+    mu: Floats,
+    f: Floats | None = None,
+    slope: Floats | None = None,
+) -> Floats:
     size, nodes = batch.scores.shape[:2]
     log_z = np.zeros(size)
     order = np.argsort(batch.lengths, kind="stable")
-    group = max(1, min(_LARGEST_GROUP, _GROUP_CELLS // (9 * nodes * nodes)))
+    numbers = 9 if f is None else 18
+    group = max(1, min(_LARGEST_GROUP, _GROUP_CELLS // (numbers * nodes * nodes)))
     over_sentences(
-        lambda start, stop: _groups(batch.scores, batch.lengths, order[start:stop], group, single_root, log_z, mu),
+        lambda start, stop: _groups(
+            batch.scores, batch.lengths, order[start:stop], group, single_root, log_z, mu, f, slope
+        ),
         batch,
-        work=0.5 * size * float(nodes) ** 3,
+        work=(0.5 if f is None else 1.5) * size * float(nodes) ** 3,
         threads=threads,
         grain=group,
     )
     return log_z
-
-
-def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats, Floats]:
-    """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
-    size, nodes = batch.scores.shape[:2]
-    _, mu = marginals(batch, single_root=single_root, threads=threads)
-    log_z, slope = np.zeros(size), np.zeros(batch.scores.shape)
-    over_sentences(
-        lambda start, stop: _differentiate(batch.scores, batch.lengths, f, single_root, start, stop, log_z, slope),
-        batch,
-        work=10.0 * size * float(nodes) ** 3,
-        threads=threads,
-    )
-    return log_z, mu, slope
 
 
 def sample(scores: Floats, k: int, rng: np.random.Generator, *, single_root: bool) -> Ints:
@@ -105,7 +124,15 @@ def sample(scores: Floats, k: int, rng: np.random.Generator, *, single_root: boo
 
 @kernel
 def _groups(
-    scores: Floats, lengths: Ints, order: Ints, largest: int, single_root: bool, log_z: Floats, mu: Floats
+    scores: Floats,
+    lengths: Ints,
+    order: Ints,
+    largest: int,
+    single_root: bool,
+    log_z: Floats,
+    mu: Floats,
+    f: Floats | None,
+    slope: Floats | None,
 ) -> None:
     """Inside and outside for the sentences of `order`, a group at a time; logarithms for those that need them."""
     if order.shape[0] == 0:
@@ -113,25 +140,30 @@ def _groups(
     first = 1 if single_root else 0
     places = max(lengths[order[-1]] + 1 - first, 1)
     lanes = min(largest, order.shape[0])
-    chart = np.empty((9, places, places * lanes))
+    chart = np.empty((_PLANES, places, places * lanes))
+    slopes = np.empty(chart.shape) if f is not None else None
+    direction = np.empty((lanes, scores.shape[1], scores.shape[1])) if f is not None else None
     scale = np.empty((lanes, scores.shape[1]))
+    unit = np.ones((2, lanes))
     holds = np.empty(lanes, dtype=np.bool_)
-    total = np.empty((2, places * lanes))
     for begin in range(0, order.shape[0], largest):
         group = order[begin : begin + largest]
         places = lengths[group[-1]] + 1 - first
         if lengths[group[-1]] == 0:
             continue
         _load(scores, lengths, group, first, chart, scale)
-        _inside(places, group.shape[0], chart, total)
+        _load_slopes(scores, lengths, group, first, chart, f, slopes, direction, unit[1])
+        _inside(places, group.shape[0], chart, slopes)
         _check(scores, lengths, group, first, scale, chart, holds)
         _sum_roots(scores, lengths, group, single_root, places, chart, scale, log_z, mu)
+        _sum_root_slopes(lengths, group, single_root, places, chart, mu, slopes, direction, unit[1], slope)
         if mu.shape[0] > 0:
-            _outside(places, group.shape[0], chart, total)
-            _store(lengths, group, first, chart, mu)
+            _outside(places, group.shape[0], chart, slopes)
+            _store(lengths, group, first, chart, unit[0], mu)
+            _store(lengths, group, first, slopes, unit[1], slope)
         for lane in range(group.shape[0]):
             if not holds[lane] and lengths[group[lane]] > 0:
-                _in_logs(scores, lengths, group[lane], single_root, log_z, mu)
+                _in_logs(scores, lengths, group[lane], single_root, log_z, mu, f, slope)
 
 
 @part
@@ -139,7 +171,7 @@ def _load(scores: Floats, lengths: Ints, group: Ints, first: int, chart: Floats,
     """Scaled weights by width and left end; zero where a sentence has ended."""
     lanes = group.shape[0]
     places = lengths[group[-1]] + 1 - first
-    right_weight, left_weight = chart[4], chart[5]
+    right_weight, left_weight = chart[_RIGHT_WEIGHT], chart[_LEFT_WEIGHT]
     for lane in range(lanes):
         s, n = scores[group[lane]], lengths[group[lane]]
         top = scale[lane]
@@ -168,33 +200,116 @@ def _load(scores: Floats, lengths: Ints, group: Ints, first: int, chart: Floats,
 
 
 @part
-def _inside(places: int, lanes: int, chart: Floats, total: Floats) -> None:
-    right, left, right_arc, left_arc, right_weight, left_weight = chart[:6]
-    right[0, : places * lanes] = 1.0
-    left[0, : places * lanes] = 1.0
+def _load_slopes(
+    scores: Floats,
+    lengths: Ints,
+    group: Ints,
+    first: int,
+    chart: Floats,
+    f: Floats | None,
+    slopes: Floats | None,
+    direction: Floats | None,
+    unit: Floats,
+) -> None:
+    """dW = W f beside the weights, for f shifted and scaled: `direction`, which is f in `unit`s."""
+    if f is None or slopes is None or direction is None:
+        return
+    lanes = group.shape[0]
+    places = lengths[group[-1]] + 1 - first
+    right_weight, left_weight = chart[_RIGHT_WEIGHT], chart[_LEFT_WEIGHT]
+    right_slope, left_slope = slopes[_RIGHT_WEIGHT], slopes[_LEFT_WEIGHT]
+    for lane in range(lanes):
+        own, n = direction[lane], lengths[group[lane]]
+        unit[lane] = _normalise(scores[group[lane]], f[group[lane]], n, first, own)
+        for w in range(1, places):
+            for i in range(places - w):
+                x = i * lanes + lane
+                a, b = first + i, first + i + w
+                right_slope[w, x] = right_weight[w, x] * own[a, b] if b <= n else 0.0
+                left_slope[w, x] = left_weight[w, x] * own[b, a] if b <= n and a > 0 else 0.0
+
+
+@part
+def _normalise(scores: Floats, f: Floats, n: int, first: int, direction: Floats) -> float:
+    """f less its value at each word's best head, over the largest of what is left, which is returned."""
+    largest = 0.0
+    for m in range(1, n + 1):
+        best, top = m, -np.inf
+        for h in range(first, n + 1):
+            if h != m and scores[h, m] > top:
+                best, top = h, scores[h, m]
+        at_best = f[best, m] if best != m else 0.0
+        for h in range(n + 1):
+            direction[h, m] = f[h, m] - at_best if h != m and scores[h, m] > -np.inf else 0.0
+            largest = max(largest, abs(direction[h, m]))
+    for h in range(n + 1):
+        for m in range(1, n + 1):
+            direction[h, m] = direction[h, m] / largest if largest > 0.0 else 0.0
+    return largest
+
+
+@part
+def _inside(places: int, lanes: int, chart: Floats, slopes: Floats | None) -> None:
+    _fill(chart, slopes, _RIGHT, 0, places * lanes, 1.0)
+    _fill(chart, slopes, _LEFT, 0, places * lanes, 1.0)
     for w in range(1, places):
         count = (places - w) * lanes
-        total[0, :count] = 0.0
+        _fill(chart, slopes, _TOTAL, 0, count, 0.0)
         for t in range(w):
-            _add_products(total, 0, 0, right, t, 0, left, w - 1 - t, (t + 1) * lanes, count)
-        for x in range(count):
-            right_arc[w, x] = right_weight[w, x] * total[0, x]
-            left_arc[w, x] = left_weight[w, x] * total[0, x]
-        right[w, :count] = 0.0
-        left[w, :count] = 0.0
+            _add_products(chart, slopes, _TOTAL, 0, 0, _RIGHT, t, 0, _LEFT, w - 1 - t, (t + 1) * lanes, count)
+        _multiply(chart, slopes, _RIGHT_ARC, _TOTAL, _RIGHT_WEIGHT, w, count)
+        _multiply(chart, slopes, _LEFT_ARC, _TOTAL, _LEFT_WEIGHT, w, count)
+        _fill(chart, slopes, _RIGHT, w, count, 0.0)
+        _fill(chart, slopes, _LEFT, w, count, 0.0)
         for t in range(w):
-            _add_products(right, w, 0, right_arc, t + 1, 0, right, w - 1 - t, (t + 1) * lanes, count)
-            _add_products(left, w, 0, left, t, 0, left_arc, w - t, t * lanes, count)
+            at = (t + 1) * lanes
+            _add_products(chart, slopes, _RIGHT, w, 0, _RIGHT_ARC, t + 1, 0, _RIGHT, w - 1 - t, at, count)
+            _add_products(chart, slopes, _LEFT, w, 0, _LEFT, t, 0, _LEFT_ARC, w - t, t * lanes, count)
+
+
+@part
+def _fill(chart: Floats, slopes: Floats | None, plane: int, row: int, count: int, value: float) -> None:
+    for t in range(count):
+        chart[plane, row, t] = value
+    if slopes is None:
+        return
+    for t in range(count):
+        slopes[plane, row, t] = 0.0
 
 
 @part
 def _add_products(
-    total: Floats, row: int, at: int, a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int
-) -> None:
-    """total[row, at + t] += a[i, x + t] b[j, y + t]."""
-    onto, left, right = total[row, at : at + count], a[i, x : x + count], b[j, y : y + count]
+    chart: Floats,
+    slopes: Floats | None,
+    total: int, row: int, at: int,
+    a: int, i: int, x: int,
+    b: int, j: int, y: int,
+    count: int,
+) -> None:  # fmt: skip
+    """total[row, at + t] += a[i, x + t] b[j, y + t], for planes total, a and b."""
+    # Says that no index counts from the end, without which the loops do not vectorise. Slices would say so too, but
+    # Numba counts references to them, at the price of a short loop.
+    if at < 0 or x < 0 or y < 0:
+        return
     for t in range(count):
-        onto[t] += left[t] * right[t]
+        chart[total, row, at + t] += chart[a, i, x + t] * chart[b, j, y + t]
+    if slopes is None:
+        return
+    for t in range(count):
+        slopes[total, row, at + t] += (
+            slopes[a, i, x + t] * chart[b, j, y + t] + chart[a, i, x + t] * slopes[b, j, y + t]
+        )
+
+
+@part
+def _multiply(chart: Floats, slopes: Floats | None, product: int, total: int, a: int, w: int, count: int) -> None:
+    """product[w] = total[0] a[w], for planes product, total and a."""
+    for t in range(count):
+        chart[product, w, t] = chart[total, 0, t] * chart[a, w, t]
+    if slopes is None:
+        return
+    for t in range(count):
+        slopes[product, w, t] = slopes[total, 0, t] * chart[a, w, t] + chart[total, 0, t] * slopes[a, w, t]
 
 
 @part
@@ -205,30 +320,56 @@ def _check(
     lanes = group.shape[0]
     places = lengths[group[-1]] + 1 - first
     small = 0
-    for plane in range(2, 4):
+    for plane in range(_RIGHT_ARC, _LEFT_ARC + 1):
         for w in range(1, places):
             for x in range((places - w) * lanes):
-                small += chart[plane, w, x] < _FLOOR_SPARSE
+                small += chart[plane, w, x] < _SAFE
     holds[:] = True
     if small == 0:
         return
     for lane in range(lanes):
         s, n = scores[group[lane]], lengths[group[lane]]
-        forbidden, extreme = 0, 0
+        forbidden, unsafe, lost = 0, 0, 0
         for h in range(first, n + 1):
             for m in range(1, n + 1):
                 x = s[h, m] - scale[lane, m]
                 forbidden += (x == -np.inf) & (m != h)
-                extreme += (x < _LOG_FLOOR_SPARSE) & (x > -np.inf) & (m != h)
-        floor = _FLOOR_DENSE if forbidden == 0 else _FLOOR_SPARSE
-        lost = 0 if forbidden == 0 else extreme
-        for plane in range(2, 4):
+                unsafe += (x < _LOG_SAFE) & (x > -np.inf) & (m != h)
+        # Where all arcs are allowed, no span is below the cell of its longest arc.
+        for plane in range(_RIGHT_ARC if forbidden == 0 else _RIGHT, _LEFT_ARC + 1):
             for w in range(1, n + 1 - first):
                 # Nothing goes to the left from the artificial root, so its cells there are true zeros.
-                for i in range(1 if first == 0 and plane == 3 else 0, n + 1 - first - w):
+                for i in range(1 if first == 0 and plane == _LEFT_ARC else 0, n + 1 - first - w):
                     cell = chart[plane, w, i * lanes + lane]
-                    lost += (cell < floor) & ((cell != 0.0) | (forbidden == 0))
+                    lost += (cell < _FLOOR) & ((cell != 0.0) | (forbidden == 0))
+                    unsafe += (cell < _SAFE) & (cell != 0.0)
+        if forbidden > 0 and unsafe > 0 and lost == 0:
+            lost = _false_zeros(s, n, first, lane, lanes, chart)
         holds[lane] = lost == 0
+
+
+@part
+def _false_zeros(s: Floats, n: int, first: int, lane: int, lanes: int, chart: Floats) -> int:
+    """1 if some cell is 0 by underflow: with a term that has no factor 0. Up to the first of them, zeros are true."""
+    for w in range(1, n + 1 - first):
+        for i in range(n + 1 - first - w):
+            x = i * lanes + lane
+            a, b = first + i, first + i + w
+            no_right = chart[_RIGHT_ARC, w, x] == 0.0 and s[a, b] > -np.inf
+            no_left = chart[_LEFT_ARC, w, x] == 0.0 and a > 0 and s[b, a] > -np.inf
+            for t in range(w):
+                y, z = x + t * lanes, x + (t + 1) * lanes
+                if (no_right or no_left) and chart[_RIGHT, t, x] > 0.0 and chart[_LEFT, w - 1 - t, z] > 0.0:
+                    return 1
+                if (
+                    chart[_RIGHT, w, x] == 0.0
+                    and chart[_RIGHT_ARC, t + 1, x] > 0.0
+                    and chart[_RIGHT, w - 1 - t, z] > 0.0
+                ):
+                    return 1
+                if chart[_LEFT, w, x] == 0.0 and chart[_LEFT, t, x] > 0.0 and chart[_LEFT_ARC, w - t, y] > 0.0:
+                    return 1
+    return 0
 
 
 @part
@@ -244,8 +385,8 @@ def _sum_roots(
     mu: Floats,
 ) -> None:
     """log Z of the group, and the outermost derivatives, from which the outside pass starts."""
-    right, left = chart[0], chart[1]
-    out_right, out_left = chart[6], chart[7]
+    right, left = chart[_RIGHT], chart[_LEFT]
+    out_right, out_left = chart[_OUT_RIGHT], chart[_OUT_LEFT]
     lanes = group.shape[0]
     out_right[:places, : places * lanes] = 0.0
     out_left[:places, : places * lanes] = 0.0
@@ -283,43 +424,106 @@ def _sum_roots(
 
 
 @part
-def _outside(places: int, lanes: int, chart: Floats, total: Floats) -> None:
+def _sum_root_slopes(
+    lengths: Ints,
+    group: Ints,
+    single_root: bool,
+    places: int,
+    chart: Floats,
+    mu: Floats,
+    slopes: Floats | None,
+    direction: Floats | None,
+    unit: Floats,
+    slope: Floats | None,
+) -> None:
+    """The derivatives of what `_sum_roots` leaves: 1 / Z, or P(root -> m) over the spans either side of m."""
+    if slopes is None or direction is None or slope is None:
+        return
+    right, left = chart[_RIGHT], chart[_LEFT]
+    out_right, out_left = chart[_OUT_RIGHT], chart[_OUT_LEFT]
+    d_right, d_left = slopes[_RIGHT], slopes[_LEFT]
+    d_out_right, d_out_left = slopes[_OUT_RIGHT], slopes[_OUT_LEFT]
+    lanes = group.shape[0]
+    d_out_right[:places, : places * lanes] = 0.0
+    d_out_left[:places, : places * lanes] = 0.0
+    for lane in range(lanes):
+        b, n = group[lane], lengths[group[lane]]
+        if n == 0:
+            continue
+        if not single_root:
+            d_out_right[n, lane] = -out_right[n, lane] * _mean(right, d_right, n, lane)
+            continue
+        expected = 0.0
+        for m in range(1, n + 1):
+            x = (m - 1) * lanes + lane
+            means = _mean(left, d_left, m - 1, lane) + _mean(right, d_right, n - m, x)
+            expected += mu[b, 0, m] * (direction[lane, 0, m] + means)
+        for m in range(1, n + 1):
+            x = (m - 1) * lanes + lane
+            on_left, on_right = _mean(left, d_left, m - 1, lane), _mean(right, d_right, n - m, x)
+            rest = direction[lane, 0, m] - expected
+            slope[b, 0, m] = unit[lane] * mu[b, 0, m] * (rest + on_left + on_right)
+            d_out_left[m - 1, lane] = out_left[m - 1, lane] * (rest + on_right)
+            d_out_right[n - m, x] = out_right[n - m, x] * (rest + on_left)
+
+
+@part
+def _mean(cells: Floats, slopes: Floats, row: int, x: int) -> float:
+    """The mean of the direction over a cell's trees, which is the derivative of its logarithm; 0 without trees."""
+    return float(slopes[row, x] / cells[row, x]) if cells[row, x] > 0.0 else 0.0
+
+
+@part
+def _outside(places: int, lanes: int, chart: Floats, slopes: Floats | None) -> None:
     """Derivatives of log Z by every span, widest first; the arcs' probabilities replace their weights."""
-    right, left, right_arc, left_arc, right_weight, left_weight, out_right, out_left, out_both = chart
     for w in range(places - 1, 0, -1):
         count = (places - w) * lanes
         for t in range(1, places - w):
             at, some = t * lanes, count - t * lanes
-            _add_products(out_right, w, at, out_right, w + t, 0, right_arc, t, 0, some)
-            _add_products(out_left, w, 0, out_left, w + t, 0, left_arc, t, w * lanes, some)
-            _add_products(out_right, w, 0, out_both, w + t, 0, left, t - 1, (w + 1) * lanes, some)
-            _add_products(out_left, w, at, out_both, w + t, 0, right, t - 1, 0, some)
-        total[:, :count] = 0.0
+            end = (w + 1) * lanes
+            _add_products(chart, slopes, _OUT_RIGHT, w, at, _OUT_RIGHT, w + t, 0, _RIGHT_ARC, t, 0, some)
+            _add_products(chart, slopes, _OUT_LEFT, w, 0, _OUT_LEFT, w + t, 0, _LEFT_ARC, t, w * lanes, some)
+            _add_products(chart, slopes, _OUT_RIGHT, w, 0, _OUT_BOTH, w + t, 0, _LEFT, t - 1, end, some)
+            _add_products(chart, slopes, _OUT_LEFT, w, at, _OUT_BOTH, w + t, 0, _RIGHT, t - 1, 0, some)
+        _fill(chart, slopes, _TOTAL, 0, count, 0.0)
+        _fill(chart, slopes, _OTHER_TOTAL, 0, count, 0.0)
         for t in range(places - w):
             at, some = t * lanes, count - t * lanes
-            _add_products(total, 0, 0, out_right, w + t, 0, right, t, w * lanes, some)
-            _add_products(total, 1, at, out_left, w + t, 0, left, t, 0, some)
-        for x in range(count):
-            out_both[w, x] = total[0, x] * right_weight[w, x] + total[1, x] * left_weight[w, x]
-            right_weight[w, x] = total[0, x] * right_arc[w, x]
-            left_weight[w, x] = total[1, x] * left_arc[w, x]
+            _add_products(chart, slopes, _TOTAL, 0, 0, _OUT_RIGHT, w + t, 0, _RIGHT, t, w * lanes, some)
+            _add_products(chart, slopes, _OTHER_TOTAL, 0, at, _OUT_LEFT, w + t, 0, _LEFT, t, 0, some)
+        _multiply(chart, slopes, _OUT_BOTH, _TOTAL, _RIGHT_WEIGHT, w, count)
+        _add_products(chart, slopes, _OUT_BOTH, w, 0, _OTHER_TOTAL, 0, 0, _LEFT_WEIGHT, w, 0, count)
+        _multiply(chart, slopes, _RIGHT_WEIGHT, _TOTAL, _RIGHT_ARC, w, count)
+        _multiply(chart, slopes, _LEFT_WEIGHT, _OTHER_TOTAL, _LEFT_ARC, w, count)
 
 
 @part
-def _store(lengths: Ints, group: Ints, first: int, chart: Floats, mu: Floats) -> None:
+def _store(lengths: Ints, group: Ints, first: int, chart: Floats | None, unit: Floats, result: Floats | None) -> None:
+    if chart is None or result is None:
+        return
     lanes = group.shape[0]
     for lane in range(lanes):
-        own = mu[group[lane]]
+        own = result[group[lane]]
         n = lengths[group[lane]]
         for w in range(1, n + 1 - first):
             for i in range(n + 1 - first - w):
-                own[first + i, first + i + w] = chart[4, w, i * lanes + lane]
+                x = i * lanes + lane
+                own[first + i, first + i + w] = unit[lane] * chart[_RIGHT_WEIGHT, w, x]
                 if first + i > 0:
-                    own[first + i + w, first + i] = chart[5, w, i * lanes + lane]
+                    own[first + i + w, first + i] = unit[lane] * chart[_LEFT_WEIGHT, w, x]
 
 
 @part
-def _in_logs(scores: Floats, lengths: Ints, b: int, single_root: bool, log_z: Floats, mu: Floats) -> None:
+def _in_logs(
+    scores: Floats,
+    lengths: Ints,
+    b: int,
+    single_root: bool,
+    log_z: Floats,
+    mu: Floats,
+    f: Floats | None,
+    slope: Floats | None,
+) -> None:
     n = lengths[b]
     chart = np.empty((span_chart.CHART, n + 1, n + 1))
     root, terms = np.empty(n + 1), np.empty(n + 1)
@@ -329,32 +533,13 @@ def _in_logs(scores: Floats, lengths: Ints, b: int, single_root: bool, log_z: Fl
         if log_z[b] > -np.inf:
             posterior = np.empty((3, n + 1, n + 1))
             span_chart.outside(n, single_root, chart, root, terms, posterior, mu[b])
-
-
-@kernel
-def _differentiate(
-    scores: Floats,
-    lengths: Ints,
-    f: Floats,
-    single_root: bool,
-    start: int,
-    stop: int,
-    log_z: Floats,
-    slope: Floats,
-) -> None:
-    nodes = scores.shape[1]
-    chart = np.empty((span_chart.CHART, nodes, nodes))
-    means = np.empty((4, nodes, nodes))
-    posterior = np.empty((6, nodes, nodes))
-    root, terms = np.empty(nodes), np.empty(nodes)
-    for b in range(start, stop):
-        n = lengths[b]
-        if n == 0:
-            continue
-        log_z[b] = span_chart.inside(scores[b], n, single_root, chart, root, terms)
-        if log_z[b] > -np.inf:
-            span_chart.inside_means(f[b], n, single_root, chart, terms, means)
-            span_chart.outside_slopes(f[b], n, single_root, chart, means, root, terms, posterior, slope[b])
+    if f is None or slope is None:
+        return
+    slope[b, : n + 1, : n + 1] = 0.0
+    if log_z[b] > -np.inf:
+        means, slopes = np.empty((4, n + 1, n + 1)), np.empty((6, n + 1, n + 1))
+        span_chart.inside_means(f[b], n, single_root, chart, terms, means)
+        span_chart.outside_slopes(f[b], n, single_root, chart, means, root, terms, slopes, slope[b])
 
 
 @kernel
