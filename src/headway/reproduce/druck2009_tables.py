@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def draw(found: Mapping[str, Cells], path: Path) -> None:
         for axes in panels[:, 0]:
             axes.set_ylabel("test UAS")
         handles, labels = panels[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+        figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
         figure.savefig(path.with_suffix(".png"), dpi=160, metadata={"Software": None})
 
@@ -154,10 +154,11 @@ def _draw_panel(axes: Any, cells: Cells) -> None:
     if points:
         x, mean, half = zip(*points, strict=True)
         axes.errorbar(x, mean, half, color=BLUE, marker="o", markersize=3, capsize=2, label="log-linear, trees alone")
-    for order, value, error, few in _chosen_entropies(cells):
-        style = {"color": ORANGE, "linestyle": "none", "capsize": 2, "markersize": 4}
-        marker = "s" if order == "1" else "^"
-        axes.errorbar([few], [value], [error], marker=marker, label=f"and text: {ORDERS[order]}", **style)
+    chosen = cells.get("entropy-1-chosen")
+    if chosen is not None:
+        value, error = interval(_runs(cells, f"entropy-1-{chosen['weight']:g}-"))
+        style = {"color": ORANGE, "linestyle": "none", "marker": "s", "capsize": 2, "markersize": 4}
+        axes.errorbar([chosen["trees"]], [value], [error], label="and text, by its entropy", **style)
     if "rules" in cells:
         axes.axhline(cells["rules"]["test"]["uas"], color=GREEN, label="rules, no trees")
     for side, line in (("left", "--"), ("right", ":")):
@@ -168,10 +169,3 @@ def _draw_panel(axes: Any, cells: Cells) -> None:
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.grid(axis="y", color="0.9")
     axes.set_axisbelow(True)
-
-
-def _chosen_entropies(cells: Cells) -> Iterator[tuple[str, float, float, int]]:
-    for order in ORDERS:
-        chosen = cells.get(f"entropy-{order}-chosen")
-        if chosen is not None:
-            yield order, *interval(_runs(cells, f"entropy-{order}-{chosen['weight']:g}-")), chosen["trees"]
