@@ -126,7 +126,7 @@ def test_settings_no_higher_order_model_can_be_trained_with(invoke: Invoke, trai
 def test_expected_loss(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path) -> None:
     model, parsed = tmp_path / "m.headway", tmp_path / "parsed.conllu"
     done = invoke("train", train_file, "--learner", "expected-loss", "--epochs", 20, "--unlabelled", "-o", model)
-    assert done.stdout.startswith(f"{model}: arc model, expected-loss, C 1, pass ")
+    assert done.stdout.startswith(f"{model}: arc model, expected-loss, C 3, pass ")
     invoke("parse", model, test_file, "-o", parsed)
     assert evaluate(test_file, parsed).uas > 90
 
