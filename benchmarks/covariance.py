@@ -12,7 +12,8 @@ The paper's class is multi-root; single-root exists for ours and O(n^5). A fourt
 with every addition in the order written (what a C compiler makes of them by default), shows what the options are worth.
 
 Scores are random normal numbers, in batches; everybody has one thread, and what a way needs in another layout is
-prepared outside the timing. Asserts agreement to 1e-9, prints fitted exponents and the bars.
+prepared outside the timing. Asserts agreement to 1e-9, prints fitted exponents, the gradient's cost beside that of the
+marginals for the four classes of trees, and the bars.
 """
 
 from __future__ import annotations
@@ -220,6 +221,33 @@ def growth_table(report: Report) -> Table:
     return Table(title, ("", "", "exponent"), tuple(rows))
 
 
+def marginals_table(quick: bool) -> Table:
+    """What the gradient costs beside the marginals it starts from, for all four classes of trees."""
+    pace = QUICK if quick else FULL
+    rows = []
+    for projective in (False, True):
+        for single_root in (False, True):
+            flags: dict[str, Any] = {"projective": projective, "single_root": single_root, "threads": 1}
+            cells = []
+            for n in SIZES:
+                scores, f = random_scores(n), arc_functions(n, SENTENCES)
+                runs = {
+                    "marginals": lambda scores=scores, flags=flags: TreeDistribution(scores, **flags).marginals,
+                    "gradient": lambda scores=scores, f=f, flags=flags: TreeDistribution(
+                        scores, **flags
+                    ).covariance_with_arcs(f),
+                }
+                samples = harness.measure(runs, pace)
+                ratios = [y / x for x, y in zip(samples["marginals"], samples["gradient"], strict=False)]
+                microseconds = float(np.median(samples["gradient"])) / SENTENCES * 1e6
+                cells.append(f"{microseconds:.3g} ({np.median(ratios):.2f}x)")
+            rows.append(
+                (f"{'projective' if projective else 'non-projective'}, {harness.root_class(single_root)}", *cells)
+            )
+    title = "Cov(f, arc) for every arc: microseconds a sentence (times the marginals)"
+    return Table(title, ("", *(f"n = {n}" for n in SIZES)), tuple(rows))
+
+
 def timing_bars(report: Report) -> Iterator[Bar]:
     key = GRADIENT.key(BATCH, False)
     for name in (PAIRS, PAIRS_IN_ORDER):
@@ -294,7 +322,7 @@ def run(quick: bool, progress: Console) -> Report:
                 pace = QUICK if quick else FULL
                 report.timings += harness.time_case(case, BATCH, single_root, random_scores(n), pace)
             report.tables.append(harness.case_table(case, BATCH, single_root, report))
-    report.tables.append(growth_table(report))
+    report.tables += [growth_table(report), marginals_table(quick)]
     report.bars += [*feature_bars(progress), *timing_bars(report)]
     report.tables.append(harness.bar_table(report.bars))
     return report

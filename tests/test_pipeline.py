@@ -24,7 +24,7 @@ from headway.errors import ArchiveError, HeadwayError, TrainingError, TreebankEr
 from headway.features.rules import Rule, Rules
 from headway.inference.brute_force import all_trees
 from headway.pipeline import Parsed, Parser
-from headway.training import Progress
+from headway.training import Progress, checksum
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank, roots, write_treebank
 
 from .models.toy_treebank import LABELS, sentences
@@ -237,7 +237,7 @@ def test_trees_and_text(labels: str, order: float, tmp_path: Path) -> None:
     parser.save(tmp_path / "model")
     again = Parser.load(tmp_path / "model")
     assert again.model.about == parser.model.about
-    assert again.model.about["text"] == {"sentences": 30}
+    assert again.model.about["text"] == {"sentences": 30, "sha256": checksum([bare(s) for s in text])}
     assert again.model.about["train"]["sentences"] == 24
     assert again.model.about["settings"]["entropy_order"] == order
     gold = sentences(20, 52)
@@ -460,7 +460,9 @@ def test_checkpoints_with_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_what_rules_cannot_be_learnt_with() -> None:
     text = sentences(6, 74)
-    with pytest.raises(TrainingError, match="adagrad takes some sentences at a time, but rules are about all"):
+    with pytest.raises(
+        TrainingError, match="adagrad takes some sentences at a time, but what is minimised is about all"
+    ):
         constrained(RULES, text, optimiser="adagrad")
     with pytest.raises(TrainingError, match="criterion is 'cosine'"):
         constrained(RULES, text, criterion="cosine")

@@ -68,7 +68,7 @@ def test_every_weight_of_the_text_is_tried_with_every_c() -> None:
     ]  # fmt: skip
     best = max(tuning.trials, key=lambda trial: trial.uas)
     assert (tuning.settings.c, tuning.settings.entropy_weight) == (best.c, best.entropy_weight)
-    assert tuning.parser.model.about["text"] == {"sentences": 9}
+    assert tuning.parser.model.about["text"]["sentences"] == 9
     assert tuning.parser.model.about["settings"]["entropy_weight"] == best.entropy_weight
 
     default = tuned(data, text=sentences(9, 11), grid=(1.0,), **options)

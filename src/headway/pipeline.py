@@ -197,9 +197,7 @@ class Parser:
         chosen = Settings(**settings).complete()
         chosen.require_trees(text=text is not None)
         sentences = training_trees(train, chosen, _name(train, "the training data"))
-        gold = None
-        if dev is not None:
-            gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
+        gold = _development_trees(dev)
         more = [] if text is None else training_text(text, _name(text, "the text"))
         words = Words.of(sentences, gold, chosen, show, more)
         material = Material.of(words.train, chosen, threads, show, words.clusters, words.text)
@@ -229,12 +227,10 @@ class Parser:
         if fixed := set(settings) - set(_FOR_RULES):
             raise TrainingError(f"learning from rules has no setting {min(fixed)!r}; there are {', '.join(_FOR_RULES)}")
         chosen = Settings(**{**_OF_RULES, **settings}).complete()
-        sentences = training_text(text, _name(text, "the text"))
-        gold = None
-        if dev is not None:
-            gold = training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
-        words = Words.of(sentences, gold, chosen, show)
         told = rules if isinstance(rules, Rules) else read_rules(os.fspath(rules))
+        sentences = training_text(text, _name(text, "the text"))
+        gold = _development_trees(dev)
+        words = Words.of(sentences, gold, chosen, show)
         ruled = RuledText.of(words.train, told, chosen, threads, words.clusters)
         held_out = None
         if words.dev is not None:
@@ -376,7 +372,7 @@ def finish(
     examples = material.examples
     about = _about(settings, monitor, scale, examples, data)
     if material.text is not None:
-        about["text"] = {"sentences": len(material.text.lengths)}
+        about["text"] = {"sentences": len(words.text), "sha256": checksum(words.text)}
     labels = (labeller, label_weights)
     trees = (settings.projective, settings.single_root)
     if isinstance(examples, ArcExamples):
@@ -396,6 +392,11 @@ def finish(
     if words.dev is not None:
         automata = replace(automata, trust=_trust(automata, words.dev))
     return Parser(automata, words.tagger, words.segmenter)
+
+
+def _development_trees(dev: Source | None) -> list[Sentence] | None:
+    """Trees of any class: they are only compared with."""
+    return None if dev is None else training_trees(dev, Settings(single_root=False), _name(dev, "the development data"))
 
 
 def _about(

@@ -139,7 +139,7 @@ def test_unlabelled_text(invoke: Invoke, train_file: Path, test_file: Path, tmp_
     for name, options in (("trees", ("--entropy-weight", 0)), ("both", ("--entropy-weight", 0.5))):
         invoke(*words, *more, *options, "-o", tmp_path / name)
         parser = Parser.load(tmp_path / name)
-        assert parser.model.about["text"] == {"sentences": 20}
+        assert parser.model.about["text"]["sentences"] == 20
         sure.append(np.mean([found.distribution.entropy for found in parser.parse(headway.read_treebank(test_file))]))
     assert sure[1] < 0.9 * sure[0]
     assert settings_of(tmp_path / "both")["entropy_weight"] == 0.5

@@ -126,7 +126,7 @@ def test_unlabelled_text(
     invoke(*command[:-1], tmp_path / "by hand")
     by_tune, by_hand = Parser.load(tuned).model, Parser.load(tmp_path / "by hand").model
     assert by_hand.about["settings"] == by_tune.about["settings"] == vars(LOGLINEAR)
-    assert by_hand.about["text"] == {"sentences": 20}
+    assert by_hand.about["text"]["sentences"] == 20
     assert np.array_equal(by_tune.weights, by_hand.weights)
 
     given.clear()

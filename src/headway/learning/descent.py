@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from headway.errors import TrainingError
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
 from headway.learning.progress import Pass, Report, State
@@ -61,7 +62,7 @@ class Descent:
 
     def minimise_sum(self, losses: Losses, report: Report, resume: State | None = None) -> Floats:
         """The weights found, calling `report` after each step or epoch; one that answers False ends the training."""
-        if self.optimiser in ("lbfgs", "cg"):
+        if self.optimiser in _SCIPY:
             return self.minimise(losses.objective, losses.size, report, resume)
         return self._online(losses, report, resume or _start(losses.size))
 
@@ -69,6 +70,10 @@ class Descent:
         """The same for an objective that is no sum over sentences; by L-BFGS or CG only."""
         from scipy.optimize import minimize
 
+        if self.optimiser not in _SCIPY:
+            raise TrainingError(
+                f"{self.optimiser} takes some sentences at a time, but what is minimised is about all; use lbfgs or cg"
+            )
         state = resume or _start(size)
         latest = {"norm": 0.0}
         done = int(state["step"][0])

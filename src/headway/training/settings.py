@@ -178,7 +178,5 @@ class Settings:
     def learn_constraints(self, structures: Trees, constraints: Constraints) -> GeneralizedExpectation:
         """The learner from rules."""
         done = self.complete()
-        if self.optimiser not in ("lbfgs", "cg"):
-            raise TrainingError(f"{self.optimiser} takes some sentences at a time, but rules are about all; use lbfgs")
         descent = Descent(done.epochs or 1, self.optimiser, seed=self.seed)
         return GeneralizedExpectation(constraints, structures, self.criterion, done.c or 0.0, descent)

@@ -52,16 +52,16 @@ def train_arcs(material: Material, settings: Settings, watch: Watch) -> Monitor:
 
 def _train_once(material: Material, settings: Settings, watch: Watch) -> Monitor:
     learner = settings.learn(material.structures, material.text)
-    return watched(partial(learner.fit, material.examples), material.examples.size, settings, watch)
+    return _watched(partial(learner.fit, material.examples), material.examples.size, settings, watch)
 
 
 def train_from_rules(ruled: RuledText, settings: Settings, watch: Watch) -> Monitor:
     """The same without trees."""
     learner = settings.learn_constraints(ruled.structures, ruled.rules)
-    return watched(partial(learner.fit, ruled.text), ruled.text.size, settings, watch)
+    return _watched(partial(learner.fit, ruled.text), ruled.text.size, settings, watch)
 
 
-def watched(fit: Fit, size: int, settings: Settings, watch: Watch) -> Monitor:
+def _watched(fit: Fit, size: int, settings: Settings, watch: Watch) -> Monitor:
     """Run a learner of `size` weights, from its checkpoint on where there is one."""
     uas = None if watch.dev is None else watch.dev.uas
     monitor = Monitor(
