@@ -5,10 +5,12 @@
     print(tree_text(sentence))                                      # for a terminal
 
 - `tree_drawing(sentence, probabilities=...)`, `comparison_drawing(gold, predicted)`, `heatmap_drawing(sentence,
-  marginals)` give a `Drawing`: texts, paths and rectangles, independent of any file format.
+  marginals)`, `automaton_drawing(automaton, names)` give a `Drawing`: texts, paths and rectangles, independent of any
+  file format; `automaton_dot(automaton, names)` is text for Graphviz.
 - `agreement(gold, predicted)` are the counts in a comparison's caption.
 """
 
+from headway.drawing.automaton import automaton_dot, automaton_drawing
 from headway.drawing.heatmap import heatmap_drawing
 from headway.drawing.matplotlib_export import save_drawing
 from headway.drawing.primitives import Drawing
@@ -20,6 +22,8 @@ __all__ = [
     "Agreement",
     "Drawing",
     "agreement",
+    "automaton_dot",
+    "automaton_drawing",
     "comparison_drawing",
     "heatmap_drawing",
     "save_drawing",
