@@ -1,0 +1,148 @@
+"""The head-modifier sequences of a treebank (luque2012 section 2.1), each prefix once, in a forest of prefix trees.
+
+A head has a sequence of modifiers on either side, read from the head outwards. There is one tree of prefixes for every
+head symbol and direction: its root is the empty prefix, just after START, and each edge is one modifier. A node knows
+how many sequences go `through` it, and how many `end` there, with STOP. Whatever a learner sums over sequences, it can
+sum over nodes: relative frequencies, substrings, forward and backward vectors. The 171,000 sequences of a tenth of the
+Penn Treebank have 9,000 prefixes.
+
+Nodes are sorted by tree, parents before children, so that one pass forwards and one backwards suffice. Building costs
+O(words), with one hash table for all edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.errors import ShapeError
+from headway.inference.batch import Floats, Ints
+from headway.inference.jit import kernel
+
+_EMPTY = -1
+_MIX = np.int64(-7046029254386353131)  # the golden ratio in 64 bits: the middle bits of a product depend on all below
+
+
+@dataclass(frozen=True)
+class ModifierTrie:
+    """`size` symbols, the root's 0 among them; the tree of head h and direction d (0 left, 1 right) is number 2h + d,
+    and its nodes are starts[2h + d] to starts[2h + d + 1], its own root first.
+
+    A node's `symbols` entry is the modifier that leads to it, 0 (START) for a root; `parents` of roots are -1.
+    """
+
+    size: int
+    starts: Ints
+    parents: Ints
+    symbols: Ints
+    through: Floats
+    ends: Floats
+
+    @classmethod
+    def of(cls, size: int, lengths: Ints, symbols: Ints, heads: Ints) -> ModifierTrie:
+        """From trees one after the other: `lengths` (B,) in words; `symbols` (1..size-1) and `heads`, a word each.
+
+        >>> trie = ModifierTrie.of(3, np.array([3]), np.array([1, 1, 2]), np.array([3, 3, 0]))  # both 1s modify the 2
+        >>> trie.sequences(2, 0), trie.sequences(0, 1)
+        ([((1, 1), 1.0)], [((2,), 1.0)])
+        """
+        if symbols.shape != heads.shape or int(lengths.sum()) != len(symbols):
+            raise ShapeError(f"{len(symbols)} symbols and {len(heads)} heads for {int(lengths.sum())} words")
+        if len(symbols) and not (symbols.min() >= 1 and symbols.max() < size):
+            raise ShapeError(f"symbols go from {symbols.min()} to {symbols.max()}; expected 1 to {size - 1}")
+        if (heads < 0).any() or (heads > np.repeat(lengths, lengths)).any():
+            raise ShapeError("a head is outside its sentence; expected 0, the root, to the number of words")
+        trees, parents, labels, through, ends = _insert(size, lengths, symbols, heads)
+        order = np.argsort(trees, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        above = parents[order]
+        return cls(
+            size,
+            np.searchsorted(trees[order], np.arange(2 * size + 1)),
+            np.where(above < 0, -1, place[above]),
+            labels[order],
+            through[order],
+            ends[order],
+        )
+
+    @property
+    def trees(self) -> Ints:
+        """The number of each node's tree, 2h + d."""
+        return np.repeat(np.arange(2 * self.size), np.diff(self.starts))
+
+    @property
+    def depths(self) -> Ints:
+        """The number of modifiers of each prefix."""
+        return _depths(self.parents)
+
+    @property
+    def counts(self) -> Floats:
+        """How many sequences every head symbol and direction has, (size, 2)."""
+        return self.through[self.starts[:-1]].reshape(-1, 2)
+
+    def sequences(self, head: int, direction: int) -> list[tuple[tuple[int, ...], float]]:
+        """The distinct modifier sequences of a head symbol and direction, with their counts, most frequent first."""
+        first, last = self.starts[2 * head + direction : 2 * head + direction + 2].tolist()
+        prefixes: dict[int, tuple[int, ...]] = {first: ()}
+        for node in range(first + 1, last):
+            prefixes[node] = (*prefixes[int(self.parents[node])], int(self.symbols[node]))
+        ended = [(prefixes[node], float(self.ends[node])) for node in range(first, last) if self.ends[node]]
+        return sorted(ended, key=lambda one: (-one[1], one[0]))
+
+
+@kernel
+def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    """The nodes in the order in which they are first met: tree, parent, symbol, through, ends of each."""
+    roots = 2 * size
+    most = roots + len(symbols)
+    trees, parents, labels = np.empty(most, np.int64), np.full(most, -1), np.zeros(most, np.int64)
+    through, ends = np.zeros(most), np.zeros(most)
+    trees[:roots] = np.arange(roots)
+    slots = 16
+    while slots < 2 * most:
+        slots *= 2
+    table = np.full(slots, _EMPTY)
+    nodes, first = roots, 0
+    for n in lengths:
+        word, head = symbols[first : first + n], heads[first : first + n]
+        at = np.empty((n + 1, 2), np.int64)  # where each half of each head stands
+        at[0, 0], at[0, 1] = 0, 1
+        for h in range(1, n + 1):
+            at[h, 0], at[h, 1] = 2 * word[h - 1], 2 * word[h - 1] + 1
+        for h in range(n + 1):
+            through[at[h, 0]] += 1
+            through[at[h, 1]] += 1
+        for d in range(2):
+            for step in range(n):
+                m = n - step if d == 0 else step + 1  # left modifiers come from right to left
+                h = head[m - 1]
+                if (m < h) != (d == 0):
+                    continue
+                node, symbol = at[h, d], word[m - 1]
+                slot = ((node * size + symbol) * _MIX >> 32) & (slots - 1)
+                while table[slot] != _EMPTY and (parents[table[slot]] != node or labels[table[slot]] != symbol):
+                    slot = (slot + 1) & (slots - 1)
+                child = table[slot]
+                if child == _EMPTY:
+                    child = nodes
+                    nodes += 1
+                    table[slot] = child
+                    trees[child], parents[child], labels[child] = trees[node], node, symbol
+                through[child] += 1
+                at[h, d] = child
+        for h in range(n + 1):
+            ends[at[h, 0]] += 1
+            ends[at[h, 1]] += 1
+        first += n
+    return trees[:nodes], parents[:nodes], labels[:nodes], through[:nodes], ends[:nodes]
+
+
+@kernel
+def _depths(parents: Ints) -> Ints:
+    depths = np.zeros(len(parents), np.int64)
+    for node in range(len(parents)):
+        if parents[node] >= 0:
+            depths[node] = depths[parents[node]] + 1
+    return depths
