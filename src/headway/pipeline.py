@@ -21,13 +21,16 @@ from headway.archive import Archive, load_archive, save_archive
 from headway.drawing import to_svg, tree_drawing
 from headway.embedded import embedded_model
 from headway.errors import TrainingError, TreebankError
+from headway.features.clusters import NO_CLUSTERS
+from headway.features.coding import Coder
 from headway.features.rules import Rules, read_rules
 from headway.inference.batch import Floats, Ints
 from headway.inference.dual_decomposition import Status
 from headway.inference.tree_distribution import TreeDistribution
-from headway.models.arc_factored import ArcExamples, ArcText
-from headway.models.arc_model import ArcModel
+from headway.models.arc_factored import ArcExamples, ArcText, code_trees
+from headway.models.arc_model import ArcModel, Own
 from headway.models.automata_model import AutomataModel
+from headway.models.grammar_model import GrammarModel
 from headway.models.higher_order import PartExamples
 from headway.models.pruning import coverage
 from headway.models.saved import (
@@ -43,17 +46,20 @@ from headway.models.tagger import Tagger
 from headway.models.trust import NO_TRUST, Trust, fit_trust
 from headway.training import (
     Development,
+    Induction,
     Material,
     Monitor,
     PartDevelopment,
     RuledText,
     Settings,
     Show,
+    TagChoice,
     Watch,
     Words,
     arc_development,
     checksum,
     development,
+    induce,
     signature,
     train_arcs,
     train_from_rules,
@@ -72,7 +78,7 @@ _FOR_RULES = (
     "criterion",
 )
 
-Model = ArcModel | AutomataModel
+Model = ArcModel | AutomataModel | GrammarModel
 Source = str | os.PathLike[str] | Iterable[Sentence]
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
 
@@ -89,7 +95,8 @@ class Confidence:
 class Parsed:
     """A sentence with the tree the parser found, and whether that is proved to be the best under the model.
 
-    The distribution behind it is computed when first asked for; for a higher-order model it is its pruner's.
+    The distribution behind it is computed when first asked for; for a higher-order model it is its pruner's. A grammar
+    has its `own` probabilities; their logarithms are its scores.
     """
 
     sentence: Sentence
@@ -99,6 +106,7 @@ class Parsed:
     status: Status
     gap: float
     trust: Trust = NO_TRUST
+    own: Own | None = None
 
     @property
     def heads(self) -> Ints:
@@ -120,6 +128,8 @@ class Parsed:
     @cached_property
     def marginals(self) -> Floats:
         """P(head -> modifier), (n+1, n+1); for a higher-order model its pruner's, as `headway.models.trust` has it."""
+        if self.own is not None:
+            return self.own.marginals
         return self.trust.marginals(self.distribution.marginals, self.heads)
 
     @property
@@ -128,7 +138,8 @@ class Parsed:
         arcs = np.ones(len(self.heads))
         words = np.arange(1, len(self.heads))
         arcs[1:] = self.marginals[self.heads[1:], words]
-        return Confidence(float(np.exp(self.distribution.log_prob(self.heads))), arcs)
+        tree = self.own.tree if self.own else float(np.exp(self.distribution.log_prob(self.heads)))
+        return Confidence(tree, arcs)
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...] | None:
@@ -246,6 +257,48 @@ class Parser:
         return cls(model, words.tagger, words.segmenter)
 
     @classmethod
+    def induce(
+        cls,
+        train: Source,
+        dev: Source | None = None,
+        *,
+        tags: TagChoice = "gold",
+        labels: bool = True,
+        threads: int = 1,
+        show: Show | None = None,
+        **settings: Any,
+    ) -> Parser:
+        """Learn a head-automata grammar over tags; `settings` are the fields of `headway.training.Induction`.
+
+        With `dev`, the number of states, or EM's best step, is chosen on it. Trees that are not projective are made so.
+        `labels` are chosen after the tree, where the treebank has any.
+        """
+        chosen = Induction(**settings)
+        frame = Settings(projective=True, single_root=chosen.single_root, tags=tags, seed=chosen.seed).complete()
+        sentences = training_trees(train, frame, _name(train, "the training data"))
+        gold = _development_trees(dev)
+        words = Words(NO_CLUSTERS, None, None, sentences, gold)
+        if tags == "predicted":
+            words = Words.of(sentences, gold, frame, show)
+        induced = induce(words.train, words.dev, chosen, threads=threads, show=show)
+        coder = Coder.learn(words.train)
+        kinds = {label for sentence in words.train for label in (sentence.labels or ())[1:] if label}
+        names = tuple(sorted(kinds)) if labels and kinds != {"_"} else ()
+        labeller, weights = None, np.zeros(0)
+        if names:
+            trees = code_trees(words.train, coder, names)
+            labeller, weights = train_labeller(coder, trees, names, frame, show, tree=False)
+        about = {
+            "headway": __version__,
+            "settings": {**asdict(chosen), "tags": tags},
+            "train": {"sentences": len(sentences), "sha256": checksum(sentences)},
+            "chosen": induced.chosen,
+            "history": induced.history,
+        }
+        model = GrammarModel(coder, induced.grammar, labeller, weights, chosen.single_root, about)
+        return cls(model, words.tagger, words.segmenter)
+
+    @classmethod
     def load(cls, model: str | os.PathLike[str]) -> Parser:
         """A parser that comes with Headway, by name ("en"), or one saved earlier. Loading checks all, runs nothing."""
         path = embedded_model(model) or model
@@ -319,6 +372,8 @@ class Parser:
         for some in map(partial(self._tagged, retag=retag), _portions(map(self._sentence, texts))):
             if isinstance(model, ArcModel):
                 predicted = model.predict(some, mbr=mbr, threads=threads)
+            elif isinstance(model, GrammarModel):  # whose decoding is MBR
+                predicted = model.predict(some, threads=threads)
             elif mbr:
                 raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
             else:
@@ -326,7 +381,7 @@ class Parser:
             for sentence, found in zip(some, predicted, strict=True):
                 tree = sentence.with_tree(found.heads, found.labels)
                 trees = (model.projective, model.single_root)
-                yield Parsed(tree, found.scores, *trees, found.status, found.gap, trust)
+                yield Parsed(tree, found.scores, *trees, found.status, found.gap, trust, found.own)
 
     def _sentence(self, text: Text) -> Sentence:
         """Words, whatever was given."""
@@ -368,7 +423,10 @@ def finish(
     scale = dev.scale(monitor.best) if dev else 1.0
     labeller, label_weights = None, np.zeros(0)
     if settings.labels == "after":
-        labeller, label_weights = train_labeller(material, settings, show)
+        tree = material.pruner is not None
+        labeller, label_weights = train_labeller(
+            material.coder, material.trees, material.labels, settings, show, tree=tree
+        )
     examples = material.examples
     about = _about(settings, monitor, scale, examples, data)
     if material.text is not None:
@@ -429,6 +487,8 @@ def _model_of(archive: Archive) -> Model:
         return ArcModel.from_archive(archive)
     if archive.data["model"] == "automata":
         return AutomataModel.from_archive(archive)
+    if archive.data["model"] == "grammar":
+        return GrammarModel.from_archive(archive)
     raise ValueError(f"a model of the unknown kind {archive.data['model']!r}")
 
 

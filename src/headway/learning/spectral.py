@@ -235,7 +235,9 @@ def _operators(
             final[q] += ends[x] * ending[x, q]
         if parents[x] < 0:
             continue
+        a, g, r_above = operators[symbols[x]], following[x], ending[parents[x]]
         for q in range(s):
+            row, factor = a[q], g[q]
             for p in range(s):
-                operators[symbols[x], q, p] += following[x, q] * ending[parents[x], p]
+                row[p] += factor * r_above[p]
     return following[0], final, operators

@@ -38,14 +38,28 @@ BATCH_CELLS = 250_000
 
 
 @dataclass(frozen=True)
+class Own:
+    """Probabilities that are not those of arc scores: of every arc (n+1, n+1), and of the tree; and of how many arcs
+    the marginals were negative before they were made probabilities."""
+
+    marginals: Floats
+    tree: float
+    negative: int
+
+
+@dataclass(frozen=True)
 class Prediction:
-    """One sentence's tree (n+1,), its labels, arc scores (n+1, n+1) for its probabilities, and what is proved of it."""
+    """One sentence's tree (n+1,), its labels, arc scores (n+1, n+1) for its probabilities, and what is proved of it.
+
+    A model that is not arc-factored, but has marginals, brings its `own` probabilities.
+    """
 
     heads: Ints
     labels: tuple[str | None, ...] | None
     scores: Floats
     status: Status = Status.EXACT
     gap: float = 0.0
+    own: Own | None = None
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 `settings` say what is trained and how; `words` learns to split and tag plain text; `material` reads, checks and codes
 the trees, `ruled_text` text and rules where there are none; `steps` runs the learner under a `monitor`, which scores
-the `development` data after each pass, keeps the best weights, stops early, saves checkpoints.
+the `development` data after each pass, keeps the best weights, stops early, saves checkpoints. `induction` learns
+head-automata grammars, which need no weights.
 """
 
 from headway.training.development import Development, PartDevelopment, arc_development, development
 from headway.training.explanation import explain
+from headway.training.induction import Direction, Induction, Method, induce, state_picture
 from headway.training.material import Material, checksum, training_text, training_trees
 from headway.training.monitor import Monitor, Progress, Show, signature
 from headway.training.ruled_text import RuledText
@@ -16,9 +18,12 @@ from headway.training.words import Words
 
 __all__ = [
     "Development",
+    "Direction",
+    "Induction",
     "LabelChoice",
     "LearnerName",
     "Material",
+    "Method",
     "ModelName",
     "Monitor",
     "PartDevelopment",
@@ -33,7 +38,9 @@ __all__ = [
     "checksum",
     "development",
     "explain",
+    "induce",
     "signature",
+    "state_picture",
     "train_arcs",
     "train_from_rules",
     "train_labeller",

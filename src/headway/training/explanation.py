@@ -26,6 +26,7 @@ from headway.inference.batch import Floats, Ints
 from headway.inference.first_order import marginals
 from headway.models.arc_model import ArcModel, Prediction
 from headway.models.automata_model import AutomataModel
+from headway.models.grammar_model import GrammarModel
 from headway.treebank import Sentence
 
 State = Literal["met", "below", "above", "unmatched"]
@@ -65,13 +66,18 @@ class Explanation:
 
 
 def explain(
-    model: ArcModel | AutomataModel, rules: Rules, sentences: Iterable[Sentence], *, examples: int = 3, threads: int = 1
+    model: ArcModel | AutomataModel | GrammarModel,
+    rules: Rules,
+    sentences: Iterable[Sentence],
+    *,
+    examples: int = 3,
+    threads: int = 1,
 ) -> tuple[Explanation, ...]:
     """Every rule, in their order, with at most so many `examples`, the worst first, one a sentence.
 
     The tags are those of the sentences; heads in them are ignored.
     """
-    if not isinstance(model, ArcModel):
+    if isinstance(model, AutomataModel):
         raise TrainingError("a higher-order model has no marginals to hold against rules; explain an arc model")
     kept = _Kept(rules, examples)
     units, totals = np.zeros((2, len(rules)))
@@ -79,7 +85,7 @@ def explain(
         bound = RuleFeatures.of(rules, model.coder, model.coder.code(portion))
         units += bound.units
         for i, found in enumerate(model.predict(portion, threads=threads)):
-            mu = marginals(found.scores, projective=model.projective, single_root=model.single_root)
+            mu = _marginals(model, found)
             shares = _shares(bound.matches(i), mu, kept.about_root)
             totals += shares.values.sum(axis=1)
             kept.offer(shares, portion[i], found)
@@ -88,6 +94,12 @@ def explain(
         Explanation(rule, int(count), expectation if count else None, kept.of(k, expectation))
         for k, (rule, count, expectation) in enumerate(zip(rules.rules, units.tolist(), expectations, strict=True))
     )
+
+
+def _marginals(model: ArcModel | GrammarModel, found: Prediction) -> Floats:
+    if found.own is not None:
+        return found.own.marginals
+    return marginals(found.scores, projective=model.projective, single_root=model.single_root)
 
 
 def _state(rule: Rule, expectation: float) -> State:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from headway.errors import ArchiveError
+from headway.features.coding import Coder
 from headway.inference.batch import Floats
 from headway.learning.examples import Labels
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Report, State
+from headway.models.arc_factored import CodedTrees
 from headway.models.labeller import LabelExamples, LabelScorer
 from headway.training.development import Development
 from headway.training.material import Material
@@ -87,10 +89,12 @@ def _goes_on(monitor: Monitor) -> bool:
     return int(monitor.history[-1]["pass"]) < monitor.passes
 
 
-def train_labeller(material: Material, settings: Settings, show: Show | None) -> tuple[LabelScorer, Floats]:
-    """The classifier that labels the arcs of a tree."""
-    scorer = LabelScorer.learn(material.coder, material.trees, material.labels, tree=material.pruner is not None)
-    examples = LabelExamples(scorer, *material.trees)
+def train_labeller(
+    coder: Coder, trees: CodedTrees, labels: tuple[str, ...], settings: Settings, show: Show | None, *, tree: bool
+) -> tuple[LabelScorer, Floats]:
+    """The classifier that labels the arcs of a tree; `tree` lets it look around them."""
+    scorer = LabelScorer.learn(coder, trees, labels, tree=tree)
+    examples = LabelExamples(scorer, *trees)
     weights = np.zeros(scorer.size)
     for seed in range(settings.seed, settings.seed + settings.trainings):
         monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
