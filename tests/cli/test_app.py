@@ -14,13 +14,14 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import headway
-from headway.cli import constrain, draw, evaluate, info, options, parse, reproduce, train, tune
+from headway.cli import constrain, draw, evaluate, induce, info, options, parse, reproduce, train, tune
 from headway.errors import HeadwayError
 from tests.cli.conftest import Invoke, Spawn, one_error
 
 COMMANDS = {
     "train": train,
     "constrain": constrain,
+    "induce": induce,
     "parse": parse,
     "draw": draw,
     "evaluate": evaluate,
@@ -102,6 +103,12 @@ def test_version(invoke: Invoke, spawn: Spawn) -> None:
         ["constrain", "universal", "a.conllu", "-o", "no/such/folder/m"],
         ["constrain", "universal", "-", "--dev", "-", "-o", "m"],
         ["constrain", "universal", "a.conllu", "--model", "m", "--examples", "-1"],
+        ["induce", "a.conllu"],
+        ["induce", "-", "--dev", "-", "-o", "m"],
+        ["induce", "a.conllu", "-o", "m", "--states", "0"],
+        ["induce", "a.conllu", "-o", "m", "--method", "magic"],
+        ["induce", "a.conllu", "-o", "m", "--method", "em", "--ridge", "1"],
+        ["induce", "a.conllu", "-o", "no/such/folder/m"],
         ["train", "a.conllu", "-o", "-"],
         ["train", "a.conllu", "-o", "no/such/folder/m"],
         ["tune", "a.conllu", "-o", "no/such/folder/m"],
@@ -187,6 +194,36 @@ def test_names_are_those_of_the_library() -> None:
     assert {each.value for each in options.Decoding} == set(get_args(Decoding))
     assert (options.PRUNE_THRESHOLD, options.MAX_HEADS) == (THRESHOLD, MAX_HEADS)
     assert [each.value for each in options.Model] == list(get_args(get_type_hints(Settings)["model"]))
+
+
+def test_names_and_defaults_of_grammars_are_those_of_the_library() -> None:
+    """Numbers are shown, not given: the library's own are used where an option is left out."""
+    from headway.models.grammar_model import Column
+    from headway.models.lexical_grammar import Configuration
+    from headway.training import Induction, Method, state_picture
+    from headway.training import induce as learn
+    from tests.models.toy_treebank import sentences
+
+    assert [each.value for each in options.Method] == list(get_args(Method))
+    assert [each.value for each in options.Lexical] == list(get_args(Configuration))
+    assert [each.value for each in options.Column] == list(get_args(Column))
+    given = {name: each.default for name, each in signature(induce.induce).parameters.items()}
+    library = Induction()
+    assert (given["method"], given["seed"]) == (library.method, library.seed)
+    assert given["multi_root"] is not library.single_root
+    shown = {
+        name: annotation.__metadata__[0].show_default
+        for name, annotation in get_type_hints(induce.induce, include_extras=True).items()
+        if name != "return"
+    }
+    for name in ("context", "ridge", "iterations", "restarts", "backed_off"):
+        assert (given[name], shown[name]) == (None, f"{getattr(library, name):g}")
+    for name in ("states", "lexical", "column"):
+        assert given[name] is getattr(library, name) is None
+    few = sentences(5, 1)
+    states = [learn(few, None, Induction(method, iterations=1)).chosen["states"] for method in get_args(Method)]
+    assert shown["states"] == f"by dev, or {', '.join(map(str, states))}"
+    assert given["drawn_clusters"] == signature(state_picture).parameters["clusters"].default
 
 
 def _fail_with(monkeypatch: Any, failure: BaseException) -> None:

@@ -176,6 +176,33 @@ def test_higher_order_model(invoke: Invoke, higher_order: Path) -> None:
         assert f"\n{name}: {len(loaded.scorer.others[name].blocks)} templates " in text
 
 
+def test_grammar(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "g.headway"
+    words = ("--states", 2, "--lexical", "LEX+F", "--multi-root")
+    for labels, names in (([], ["amod", "det", "nsubj", "obj", "punct", "root"]), (["--unlabelled"], [])):
+        invoke("induce", train_file, *words, *labels, "-o", path)
+        found = json.loads(invoke("info", path, "--json").stdout)
+        assert found["signature"]["data"] == {str(path): checksum(path.read_bytes())}
+        assert (found["kind"], found["model"], found["labels"]) == ("model", "grammar", names)
+        assert (found["projective"], found["single_root"]) == (True, False)
+        assert (found["tags"], found["segmenter"]) == (0, False)
+        assert list(found["templates"]) == ["labeller"] * bool(names)
+        assert found["weights"] == Parser.load(path).model.label_weights.size
+        assert found["about"]["settings"]["lexical"] == "LEX+F"
+        assert found["about"]["chosen"] == {"states": 2, "dev": None, "negative": None}
+        assert found["about"]["train"]["sentences"] == 40
+        text = invoke("info", path).stdout
+        rows = [line.split() for line in text.splitlines()]
+        for row in (["model", "grammar"], ["settings.method", "spectral"], ["chosen.states", "2"]):
+            assert row in rows
+        assert "projective, any number of words on the root" in text
+        assert f"\n{len(names)} labels: {', '.join(names) or 'none: trained without'}\n" in text
+        assert text.endswith(f"headway {headway.__version__}, {path} sha256 {checksum(path.read_bytes())}\n")
+    for option in ("--templates", "--parts"):
+        said = one_error(invoke("info", path, option, status=1))
+        assert said == f"{path}: a grammar over tags has no templates; headway train makes models that have"
+
+
 def test_parts_can_be_read_back(invoke: Invoke, higher_order: Path, train_file: Path, tmp_path: Path) -> None:
     loaded = Parser.load(higher_order).model
     assert isinstance(loaded, AutomataModel)

@@ -371,6 +371,32 @@ def test_a_hostile_model_is_one_sentence(
         assert one_error(invoke("info", path, status=1)) == sentence
 
 
+HOSTILE_GRAMMARS: dict[str, Callable[[Path, Path], object]] = {
+    "operators that are no numbers": _with(operators__npy=_npy(np.full((1, 2, 2), np.nan))),
+    "operators of another size": _with(operators__npy=_npy(np.zeros((3, 5, 5)))),
+    "operators of symbols that are none": _with(operators__npy=_npy(np.zeros((1, 2, 2))), places__npy=_npy([1 << 40])),
+    "a number for a vector": _with(initial__npy=_npy(0.5)),
+    "another column": _with_json(column="feats"),
+    "tags that are none": _with_json(tags=7),
+    "other tags": _with_json(tags=["A"]),
+    "a share above one": _with_json(backed_off=2),
+    "no words, but a grammar of them": _with_json(lexical={"configuration": "LEX"}),
+    "an arc model in name": _with_json(model="arc"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_GRAMMARS)
+def test_a_hostile_grammar_is_one_sentence(
+    invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path, kind: str
+) -> None:
+    grammar, path = tmp_path / "g.headway", tmp_path / "hostile.headway"
+    invoke("induce", train_file, "--states", 2, "--unlabelled", "-o", grammar)
+    HOSTILE_GRAMMARS[kind](grammar, path)
+    sentence = one_error(invoke("parse", path, test_file, status=1))
+    assert sentence.startswith(f"{path}: ")
+    assert one_error(invoke("info", path, status=1)) == sentence
+
+
 def test_output_comes_before_the_input_ends(spawn: Spawn, model: Path) -> None:
     """A stream is parsed as it comes: the first trees are there while the input is still open."""
     process = spawn("parse", model, "-", stdin=-1)

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from headway import __version__
-from headway.cli import constrain, draw, evaluate, info, parse, reproduce, train, tune
+from headway.cli import constrain, draw, evaluate, induce, info, parse, reproduce, train, tune
 from headway.cli.failures import in_one_sentence
 
 
@@ -59,6 +59,7 @@ def headway(
 
 app.command(epilog=_examples(*train.EXAMPLES))(train.train)
 app.command(epilog=_examples(*constrain.EXAMPLES))(constrain.constrain)
+app.command(epilog=_examples(*induce.EXAMPLES))(induce.induce)
 app.command(epilog=_examples(*parse.EXAMPLES))(parse.parse)
 app.command(epilog=_examples(*draw.EXAMPLES))(draw.draw)
 app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)

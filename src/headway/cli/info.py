@@ -160,9 +160,12 @@ def _describe_model(name: str, *, json: bool) -> None:
 def _print_templates(name: str, *, parts: bool) -> None:
     """The templates of a model's arcs, or of its other parts: one way to fire a line, ready to be edited."""
     from headway.models.automata_model import AutomataModel
+    from headway.models.grammar_model import GrammarModel
     from headway.pipeline import Parser
 
     model = Parser.load(name).model
+    if isinstance(model, GrammarModel):
+        raise TemplateError(f"{name}: a grammar over tags has no templates; headway train makes models that have")
     blocks: tuple[Block, ...] = model.scorer.arcs.blocks
     if parts:
         if not isinstance(model, AutomataModel):
@@ -176,7 +179,10 @@ def _print_templates(name: str, *, parts: bool) -> None:
 
 def _kind_of(model: Model) -> str:
     from headway.models.automata_model import AutomataModel
+    from headway.models.grammar_model import GrammarModel
 
+    if isinstance(model, GrammarModel):
+        return "grammar"
     if not isinstance(model, AutomataModel):
         return "arc"
     return "grandsibling" if model.scorer.grand else "sibling"
@@ -185,10 +191,13 @@ def _kind_of(model: Model) -> str:
 def _tables_of(model: Model) -> dict[str, Features]:
     """The features of the pruner, of arcs and other parts, of labels chosen with the tree, and after it, if any."""
     from headway.models.automata_model import AutomataModel
+    from headway.models.grammar_model import GrammarModel
 
     given: dict[str, Features | None]
     if isinstance(model, AutomataModel):
         given = {"pruner": model.pruner.scorer.arcs, "arcs": model.scorer.arcs, **model.scorer.others}
+    elif isinstance(model, GrammarModel):
+        given = {}
     else:
         given = {"arcs": model.scorer.arcs, "joint": model.scorer.joint}
     if model.labeller is not None:

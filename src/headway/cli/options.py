@@ -70,6 +70,29 @@ class Decoding(StrEnum):
     DUAL = "dual"
 
 
+class Method(StrEnum):
+    """How a grammar is induced."""
+
+    SPECTRAL = "spectral"
+    EM = "em"
+    DET = "det"
+
+
+class Lexical(StrEnum):
+    """Lexicalised grammars beside the one over tags."""
+
+    LEX = "LEX"
+    LEX_F = "LEX+F"
+    LEX_FCP = "LEX+FCP"
+
+
+class Column(StrEnum):
+    """Where the tags are."""
+
+    XPOS = "xpos"
+    UPOS = "upos"
+
+
 PRUNE_THRESHOLD, MAX_HEADS = 1e-3, 20
 
 TrainArgument = Annotated[

@@ -125,7 +125,7 @@ def parse(
         raise TrainingError("--retag needs a tagger, which this model has not; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)
-    skipped, proofs, doubts = Skipped(), Proofs(), Doubts(confidence)
+    skipped, proofs, doubts, negatives = Skipped(), Proofs(), Doubts(confidence), Negatives()
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
@@ -133,13 +133,14 @@ def parse(
             yield from parser.parse(portion, mbr=mbr, exact=exact, threads=threads, retag=retag)
             sys.stdout.flush()  # for whoever types the next one
 
-    parsed: Iterable[Parsed] = doubts.watch(proofs.watch(trees()))
+    parsed: Iterable[Parsed] = negatives.watch(doubts.watch(proofs.watch(trees())))
     if output != "-" or not sys.stdout.isatty():
         parsed = counted(parsed)
     _write(parsed, remarks, write_as, output)
     skipped.report()
     proofs.report()
     doubts.report()
+    negatives.report()
 
 
 class Proofs:
@@ -182,6 +183,31 @@ class Doubts:
         """Say how many there were, if that was asked for."""
         if self._below is not None:
             typer.echo(f"headway: {self._unsure} of {self._arcs} arcs less probable than {self._below:g}", err=True)
+
+
+class Negatives:
+    """Counts the arcs whose marginal was negative: spectral grammars only come near to probabilities."""
+
+    def __init__(self) -> None:
+        self._sentences = self._arcs = self._negative = 0
+
+    def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
+        """The same trees, counted as they pass."""
+        for found in parsed:
+            if found.own is not None:
+                self._arcs += len(found.sentence) ** 2
+                self._negative += found.own.negative
+                self._sentences += found.own.negative > 0
+            yield found
+
+    def report(self) -> None:
+        """Say how many there were, if there were any."""
+        if self._negative:
+            typer.echo(
+                f"headway: {self._negative} of {self._arcs} possible arcs, in {self._sentences} sentences, had a "
+                "negative marginal under the spectral grammar; they count as next to impossible",
+                err=True,
+            )
 
 
 def _is_proven(found: Parsed) -> bool:

@@ -1,0 +1,210 @@
+"""`headway induce`: from a treebank to a head-automata grammar over its tags, and pictures of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+from urllib.parse import quote
+
+import typer
+
+from headway.cli import options
+from headway.cli.failures import interrupted, require_one_standard_input
+from headway.cli.progress import training_progress
+from headway.cli.reading import load_parser
+from headway.cli.tables import printable
+from headway.errors import TrainingError
+
+if TYPE_CHECKING:
+    from headway.pipeline import Parser
+    from headway.training import Direction
+    from headway.treebank import Sentence
+
+EXAMPLES = (
+    "headway induce train.conllu --dev dev.conllu -o grammar.headway",
+    "headway induce train.conllu --method em --states 15 --dev dev.conllu -o grammar.headway",
+    "headway induce train.conllu --states 9 --lexical LEX+FCP -o grammar.headway",
+    "headway induce dev.conllu --model grammar.headway --draw-automaton NN:left",
+)
+
+
+def induce(
+    treebank: Annotated[
+        str, typer.Argument(metavar="TREEBANK", help="The treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
+    ],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(metavar="DEV", help="Development treebank: choose the states, or EM's best step, on it."),
+    ] = None,
+    method: Annotated[
+        options.Method, typer.Option(help="One SVD a head; expectation maximisation; or counts (deterministic).")
+    ] = options.Method.SPECTRAL,
+    states: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="S", help="Hidden states of each automaton; det: 1 or 2.", show_default="by dev, or 9, 15, 2"
+        ),
+    ] = None,
+    lexical: Annotated[
+        options.Lexical | None, typer.Option(help="Multiply in a lexicalised grammar of words.", show_default="none")
+    ] = None,
+    column: Annotated[
+        options.Column | None,
+        typer.Option(help="Which tags.", show_default="xpos, or upos if there are very many"),
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Spectral: strings of up to N modifiers; the paper's: 1.", show_default="3"
+        ),
+    ] = None,
+    ridge: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="X", help="Spectral: damp what is noise; the paper's: 0.", show_default="1"),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="EM: steps of a start.", show_default="50")
+    ] = None,
+    restarts: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="EM: random starts.", show_default="1")
+    ] = None,
+    backed_off: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="Share of the sequences that come from DET+F.", show_default="0.1"),
+    ] = None,
+    multi_root: options.MultiRootOption = False,
+    unlabelled: options.UnlabelledOption = False,
+    tags: options.TagsOption = options.Tags.GOLD,
+    seed: options.SeedOption = 0,
+    threads: options.ThreadsOption = 1,
+    draw_automaton: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAG:left|right", help="Draw what the states of an automaton learnt, as .svg and .dot beside MODEL."
+        ),
+    ] = None,
+    drawn_clusters: Annotated[int, typer.Option(min=1, metavar="N", help="States of the drawing before merging.")] = 10,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Draw automata of this model, over TREEBANK's trees; learn nothing."),
+    ] = None,
+) -> None:
+    """Learn a head-automata grammar over tags.
+
+    Hidden states stand for what a head has generated so far. headway parse takes the model like any other.
+    """
+    wanted = [_automaton(name) for name in draw_automaton or ()]
+    if (output is None) == (model is None):
+        raise typer.BadParameter("give -o MODEL to learn a grammar, or --model MODEL to draw automata of one")
+    if model is not None and not wanted:
+        raise typer.BadParameter("--model is for drawing; say what, with --draw-automaton TAG:left")
+    of_spectral = {"context": context, "ridge": ridge}
+    of_em = {"iterations": iterations, "restarts": restarts}
+    for owner, name, value in (
+        *((options.Method.SPECTRAL, *item) for item in of_spectral.items()),
+        *((options.Method.EM, *item) for item in of_em.items()),
+    ):
+        if value is not None and owner is not method:
+            raise typer.BadParameter(f"--{name} is for --method {owner.value}; leave it out")
+    if backed_off is not None and method is options.Method.DET:
+        raise typer.BadParameter("--backed-off is for --method spectral and em; det has nothing to back off from")
+    require_one_standard_input(treebank, dev)
+    target = Path(model or "") if output is None else output
+    if output is not None:
+        options.require_place_for(output)
+    from headway.treebank import read_treebank
+
+    trees = list(read_treebank(treebank))
+    if model is not None:
+        _draw(load_parser(model), wanted, trees, target, drawn_clusters)
+        return
+    development = None if dev is None else list(read_treebank(dev))
+    from headway.pipeline import Parser
+
+    given = {**of_spectral, **of_em, "backed_off": backed_off}
+    try:
+        with training_progress() as show:
+            parser = Parser.induce(
+                trees,
+                development,
+                tags=tags.value,
+                labels=not unlabelled,
+                threads=threads,
+                show=show,
+                method=method.value,
+                states=states,
+                lexical=lexical and lexical.value,
+                column=column and column.value,
+                single_root=not multi_root,
+                seed=seed,
+                **{name: value for name, value in given.items() if value is not None},
+            )
+    except KeyboardInterrupt:
+        raise interrupted("; nothing was written, the same command starts again") from None
+    parser.save(target)
+    typer.echo(summary(target, parser.model.about))
+    _draw(parser, wanted, development or trees, target, drawn_clusters)
+
+
+def _automaton(name: str) -> tuple[str, Direction]:
+    """A tag and a direction.
+
+    >>> _automaton("NN:left"), _automaton("::right")
+    (('NN', 'left'), (':', 'right'))
+    """
+    tag, colon, direction = name.rpartition(":")
+    if not (tag and colon and direction in ("left", "right")):
+        raise typer.BadParameter(f"--draw-automaton is {name!r}; expected TAG:left or TAG:right, as in NN:left")
+    return tag, cast("Direction", direction)
+
+
+def _draw(
+    parser: Parser, wanted: Sequence[tuple[str, Direction]], trees: Sequence[Sentence], model: Path, clusters: int
+) -> None:
+    """An SVG and a Graphviz file for every automaton, beside the model."""
+    from headway.drawing import automaton_dot, automaton_drawing, to_svg
+    from headway.models.grammar_model import GrammarModel
+    from headway.training import state_picture
+
+    found = parser.model
+    if not isinstance(found, GrammarModel):
+        raise TrainingError(f"{model}: has no automata with hidden states; headway induce makes models that have")
+    names = [found.grammar.symbols.name(i) for i in range(found.grammar.symbols.size)]
+    for tag, direction in wanted:
+        automaton = state_picture(found.grammar, tag, direction, trees, clusters=clusters)
+        title = f"{tag}, {direction} modifiers"
+        stem = f"{model.with_suffix('') if model.suffix == '.headway' else model}.{quote(tag, safe='')}-{direction}"
+        drawn = to_svg(automaton_drawing(automaton, names, title=title))
+        for path, text in ((f"{stem}.svg", drawn), (f"{stem}.dot", automaton_dot(automaton, names, title=title))):
+            Path(path).write_text(text, encoding="utf-8")
+        found_states, merges = _counted(automaton.states, "state"), _counted(automaton.merges, "merge")
+        typer.echo(f"{printable(stem)}.svg, .dot: {found_states} after {merges}")
+
+
+def summary(output: Path, about: Mapping[str, Any]) -> str:
+    """What was learnt, and the signature of its figures."""
+    settings, data, chosen = about["settings"], about["train"], about["chosen"]
+    return (
+        f"{printable(str(output))}: {', '.join(_described(settings, chosen))}\n"
+        f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
+    )
+
+
+def _described(settings: Mapping[str, Any], chosen: Mapping[str, Any]) -> Iterator[str]:
+    yield f"head-automata grammar, {settings['method']}"
+    yield _counted(chosen["states"], "state")
+    if settings["lexical"] is not None:
+        yield settings["lexical"]
+    if "iteration" in chosen:
+        yield f"step {chosen['iteration']} of start {chosen['restart'] + 1}"
+    if chosen["dev"] is not None:
+        yield f"dev UAS {chosen['dev']:.2f} without punctuation"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
