@@ -16,6 +16,7 @@ EXAMPLES = (
     "headway reproduce koo2007 --data data/conllx --language dutch --language danish --threads 4",
     "headway reproduce koo2010 --data data/conllx --language danish",
     "headway reproduce druck2009 --data data/ud --language english",
+    "headway reproduce luque2012 --data data --language wsj",
     "headway reproduce english --data data/UD_English-EWT",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
 )
@@ -27,6 +28,7 @@ class Paper(StrEnum):
     KOO2007 = "koo2007"
     DRUCK2009 = "druck2009"
     KOO2010 = "koo2010"
+    LUQUE2012 = "luque2012"
     FERNANDES2012 = "fernandes2012"
     FIRST_ORDER = "first_order"
     ENGLISH = "english"
@@ -35,7 +37,9 @@ class Paper(StrEnum):
 def reproduce(
     paper: Annotated[
         Paper,
-        typer.Argument(metavar="PAPER", help="koo2007, druck2009, koo2010, fernandes2012, first_order or english."),
+        typer.Argument(
+            metavar="PAPER", help="koo2007, druck2009, koo2010, luque2012, fernandes2012, first_order or english."
+        ),
     ],
     *,
     data: Annotated[
@@ -44,7 +48,8 @@ def reproduce(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="A folder with one folder a language; druck2009: of UD treebanks; english: UD English-EWT's.",
+            help="A folder with one folder a language; druck2009: of UD treebanks; luque2012: with wsj-sample and ud; "
+            "english: UD English-EWT's.",
         ),
     ],
     language: Annotated[
