@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHOWN = (
     "benchmarks/results/*.md",
     "experiments/*/tables.md",
-    "experiments/*/figure*.svg",
+    "experiments/*/*.svg",
     "experiments/README.md",
     "experiments/segmentation/README.md",
 )
