@@ -119,19 +119,24 @@ def induce(
         options.require_place_for(output)
     from headway.treebank import read_treebank
 
-    trees = list(read_treebank(treebank))
+    shown_over = dev or treebank
+    trees = list(read_treebank(shown_over)) if wanted else []
     if model is not None:
         _draw(load_parser(model), wanted, trees, target, drawn_clusters)
         return
-    development = None if dev is None else list(read_treebank(dev))
+    _require_tags(wanted, trees, shown_over)
     from headway.pipeline import Parser
+
+    # Standard input can be read once only.
+    train: str | list[Sentence] = trees if wanted and treebank == shown_over == "-" else treebank
+    held_out: str | list[Sentence] | None = trees if wanted and dev == "-" else dev
 
     given = {**of_spectral, **of_em, "backed_off": backed_off}
     try:
         with training_progress() as show:
             parser = Parser.induce(
-                trees,
-                development,
+                train,
+                held_out,
                 tags=tags.value,
                 labels=not unlabelled,
                 threads=threads,
@@ -148,7 +153,7 @@ def induce(
         raise interrupted("; nothing was written, the same command starts again") from None
     parser.save(target)
     typer.echo(summary(target, parser.model.about))
-    _draw(parser, wanted, development or trees, target, drawn_clusters)
+    _draw(parser, wanted, trees, target, drawn_clusters)
 
 
 def _automaton(name: str) -> tuple[str, Direction]:
@@ -161,6 +166,14 @@ def _automaton(name: str) -> tuple[str, Direction]:
     if not (tag and colon and direction in ("left", "right")):
         raise typer.BadParameter(f"--draw-automaton is {name!r}; expected TAG:left or TAG:right, as in NN:left")
     return tag, cast("Direction", direction)
+
+
+def _require_tags(wanted: Sequence[tuple[str, Direction]], trees: Sequence[Sentence], name: str) -> None:
+    """A picture that cannot be drawn is refused before anything is learnt."""
+    known = {"ROOT", *(tag for tree in trees for tag in (*tree.xpos, *tree.upos))}
+    for tag, _ in wanted:
+        if tag not in known:
+            raise TrainingError(f"{name}: no word has the tag {tag!r}, so that its automaton cannot be drawn")
 
 
 def _draw(
