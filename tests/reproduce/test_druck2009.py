@@ -14,6 +14,7 @@ from headway.errors import TreebankError
 from headway.evaluation import is_punctuation
 from headway.pipeline import Parser
 from headway.reproduce import druck2009, druck2009_tables
+from headway.reproduce.cells import CellFile
 from headway.treebank import Sentence, read_treebank
 from tests.models.toy_treebank import sentences
 
@@ -109,9 +110,8 @@ def test_the_weight_is_chosen_on_development_data(tmp_path: Path) -> None:
     """By the mean over the draws, whatever the test scores are."""
     dev = {0.1: [50.0, 60.0], 1.0: [70.0, 41.0]}
     size = replace(druck2009.QUICK, few=5, weights=(0.1, 1.0))
-    experiment = druck2009.Experiment(
-        "english-20", {"train": sentences(10, 0)}, size, tmp_path / "english-20.json", {}, {}, 1, lambda line: None
-    )
+    file = CellFile(tmp_path / "english-20.json", {}, {})
+    experiment = druck2009.Experiment("english-20", {"train": sentences(10, 0)}, size, file, 1, lambda line: None)
     for weight in (0.0, 0.1, 1.0):
         for seed in range(2):
             scores = {"uas": dev.get(weight, [0.0, 0.0])[seed]}

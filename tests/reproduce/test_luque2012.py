@@ -591,7 +591,7 @@ def test_em_reaches_a_score_where_it_takes_the_least_time(
     all iterations of the nearest."""
     experiment = luque2012.Experiment.of(data, "ewt", luque2012.QUICK, output / "quick", 1, print)
     cells = {**EM, "spectral": curve([60.0, goal, 70.0]), "spectral-paper": curve([1.0])}
-    found = replace(experiment, cells=cells)._reached("spectral", seconds)
+    found = replace(experiment, file=replace(experiment.file, cells=cells))._reached("spectral", seconds)
     assert found == {"uas": goal, "starts": 3, "reached": reached, "soonest": soonest}
 
 

@@ -37,7 +37,8 @@ from headway.evaluation import evaluate
 from headway.features.rules import read_rules, rules_from_trees
 from headway.inference.batch import Ints
 from headway.pipeline import Parser
-from headway.reproduce.corpora import Say, write_json
+from headway.reproduce.cells import Cell, CellFile
+from headway.reproduce.corpora import Say
 from headway.reproduce.druck2009_tables import draw, tables_text
 from headway.reproduce.koo2010_figures import require_matplotlib
 from headway.training import checksum
@@ -46,8 +47,6 @@ from headway.treebank import Sentence, read_treebank
 TREEBANKS = {"english": "UD_English-EWT", "hungarian": "UD_Hungarian-Szeged", "portuguese": "UD_Portuguese-Bosque"}
 LENGTHS: dict[str, int | None] = {"20": 20, "all": None}
 ORDERS = (1.0, 2.0)
-
-Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -102,16 +101,19 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
 
 @dataclass(frozen=True)
 class Experiment:
-    """One treebank at one length; `cells` are those computed so far, also in the file."""
+    """One treebank at one length."""
 
     name: str
     parts: Mapping[str, list[Sentence]]
     size: Size
-    path: Path
-    signed: Mapping[str, Any]
-    cells: dict[str, Cell]
+    file: CellFile
     threads: int
     say: Say
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """Those computed so far."""
+        return self.file.cells
 
     @classmethod
     def of(
@@ -128,9 +130,7 @@ class Experiment:
             "rules": read_rules("universal").to_toml(),
             "data": {part: checksum(some) for part, some in parts.items()},
         }
-        old = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        cells = old["cells"] if old.get("signature") == signed else {}
-        return cls(name, parts, size, path, signed, cells, threads, say)
+        return cls(name, parts, size, CellFile.open(path, signed), threads, say)
 
     def branching(self) -> None:
         """(a) Every word on the word before it, or after it; the last one on the root."""
@@ -228,12 +228,11 @@ class Experiment:
 
     def _cell(self, name: str, compute: Callable[[], Cell]) -> Cell:
         """A cell, computed unless it is there, and then kept."""
-        if name not in self.cells:
-            self.cells[name] = compute()
-            write_json(self.path, {"signature": dict(self.signed), "cells": self.cells})
-            test = self.cells[name].get("test")
+        cell, is_new = self.file.cell(name, compute)
+        if is_new:
+            test = cell.get("test")
             self.say(f"{self.name} {name}" + (f": test UAS {test['uas']:.2f}" if test else ""))
-        return self.cells[name]
+        return cell
 
 
 _Branching = Callable[[Sentence], Sentence]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.reproduce.cells import markdown_table
 from headway.reproduce.koo2010_figures import BLUE, GREEN, ORANGE
 
 Cells = Mapping[str, Any]
@@ -36,7 +37,7 @@ def _without_trees(found: Mapping[str, Cells]) -> str:
     title = (
         "## (a) No trees: test UAS without punctuation; where trees are drawn, the mean of the draws and 95% intervals"
     )
-    return _table(title, header, rows)
+    return markdown_table(title, header, rows)
 
 
 def _with_text(found: Mapping[str, Cells]) -> str:
@@ -57,7 +58,7 @@ def _with_text(found: Mapping[str, Cells]) -> str:
     title = (
         "## (b) Few trees, and the rest of the text: test UAS without punctuation, means of the draws and 95% intervals"
     )
-    return _table(title, header, rows)
+    return markdown_table(title, header, rows)
 
 
 def _all_trees(found: Mapping[str, Cells]) -> str:
@@ -71,7 +72,7 @@ def _all_trees(found: Mapping[str, Cells]) -> str:
             cell = cells.get(f"all-{learner}")
             row += ["", "", ""] if cell is None else [f"{cell['settings']['c']:g}", _uas(cell, "dev"), _uas(cell)]
         rows.append(row)
-    return _table("## (c) All trees: UAS without punctuation", header, rows)
+    return markdown_table("## (c) All trees: UAS without punctuation", header, rows)
 
 
 def _runs(cells: Cells, prefix: str) -> list[float]:
@@ -112,11 +113,6 @@ def _title(name: str) -> str:
     """
     language, length = name.split("-")
     return language.capitalize() if length == "all" else f"{language.capitalize()}, at most {length} words"
-
-
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join([title, "", *("| " + " | ".join(line) + " |" for line in lines), ""])
 
 
 def draw(found: Mapping[str, Cells], path: Path) -> None:

@@ -48,7 +48,8 @@ from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar
 from headway.models.grammar_model import Grammar, TagSymbols, tags_of
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.pipeline import Parser
-from headway.reproduce.corpora import Say, write_json
+from headway.reproduce.cells import Cell, CellFile
+from headway.reproduce.corpora import Say
 from headway.reproduce.koo2010_figures import require_matplotlib
 from headway.reproduce.luque2012_figures import draw, tables_text
 from headway.reproduce.luque2012_recovery import run as recovery
@@ -62,8 +63,6 @@ SPLIT = (3314, 3614)  # of the sample: where the development and the test senten
 VARIANTS: dict[str, tuple[int, float, float]] = {"spectral-paper": (1, 0.0, 1.0), "spectral": (CONTEXT, RIDGE, LEAST)}
 CONFIGURATIONS = ("LEX", "LEX+F", "LEX+FCP")
 STATES = 9  # of the pictures, and of the parser that is timed
-
-Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
 
 @dataclass(frozen=True)
 class Experiment:
-    """One treebank; `cells` are those computed so far, also in the file."""
+    """One treebank."""
 
     name: str
     parts: Mapping[str, list[Sentence]]
@@ -118,11 +117,14 @@ class Experiment:
     trie: ModifierTrie
     ready: Mapping[str, GrammarDevelopment]  # for grammars over tags alone
     size: Size
-    path: Path
-    signed: Mapping[str, Any]
-    cells: dict[str, Cell]
+    file: CellFile
     threads: int
     say: Say
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """Those computed so far."""
+        return self.file.cells
 
     @classmethod
     def of(cls, data: Path, name: str, size: Size, results: Path, threads: int, say: Say) -> Experiment:
@@ -136,12 +138,10 @@ class Experiment:
             "spectral": {variant: list(settings) for variant, settings in VARIANTS.items()},
             "data": {part: checksum(some) for part, some in parts.items()},
         }
-        old = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        cells = old["cells"] if old.get("signature") == signed else {}
         symbols = TagSymbols.learn(parts["train"], "xpos")
         trie = trie_of(parts["train"], symbols)
         ready = {part: GrammarDevelopment(parts[part], symbols, None, True, threads) for part in ("dev", "test")}
-        return cls(name, parts, symbols, trie, ready, size, path, signed, cells, threads, say)
+        return cls(name, parts, symbols, trie, ready, size, CellFile.open(path, signed), threads, say)
 
     def all_cells(self) -> None:
         """Whatever is missing."""
@@ -279,7 +279,9 @@ class Experiment:
                 continue
             drawn = state_picture(grammar, head, direction, self.parts["dev"])
             title = f"{head}, {direction} modifiers ({self.name})"
-            stem = self.path.parent.parent / f"{'quick-' if self.size is QUICK else ''}{self.name}-{head}-{direction}"
+            stem = (
+                self.file.path.parent.parent / f"{'quick-' if self.size is QUICK else ''}{self.name}-{head}-{direction}"
+            )
             for suffix, text in (
                 (".svg", to_svg(automaton_drawing(drawn, names, title=title))),
                 (".dot", automaton_dot(drawn, names, title=title)),
@@ -320,11 +322,9 @@ class Experiment:
 
     def _cell(self, name: str, compute: Callable[[], Cell]) -> None:
         """A cell, computed unless it is there, and then kept."""
-        if name in self.cells:
-            return
-        self.cells[name] = compute()
-        write_json(self.path, {"signature": dict(self.signed), "cells": self.cells})
-        self.say(f"{self.name} {name}")
+        _, is_new = self.file.cell(name, compute)
+        if is_new:
+            self.say(f"{self.name} {name}")
 
 
 def best_states(curve: Cell) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from headway.reproduce.cells import markdown_table
 from headway.reproduce.koo2010_figures import BLUE, GREEN, ORANGE
 
 Cells = Mapping[str, Any]
@@ -39,7 +40,7 @@ def _table_1(found: Mapping[str, Cells]) -> str:
         "## Table 1: test UAS without punctuation (with punctuation) of grammars over tags, MBR\n\n"
         "States, and EM's start and iteration, are the best on the development sentences."
     )
-    return _table(title, ["treebank", *METHODS.values()], rows)
+    return markdown_table(title, ["treebank", *METHODS.values()], rows)
 
 
 def _method(row: Cells | None) -> str:
@@ -58,7 +59,9 @@ def _footnote_7(found: Mapping[str, Cells]) -> str:
             found_by = ("" if det is None else f"{det[key]:.2f}" for det in dets for key in ("viterbi", "uas"))
             rows.append([f"{TITLES[name]}, {part}", *found_by])
     header = ["sentences", "DET, Viterbi", "DET, MBR", "DET+F, Viterbi", "DET+F, MBR"]
-    return _table("## Footnote 7: the best tree, or the one of least risk (UAS without punctuation)", header, rows)
+    return markdown_table(
+        "## Footnote 7: the best tree, or the one of least risk (UAS without punctuation)", header, rows
+    )
 
 
 def _lexical(found: Mapping[str, Cells]) -> str:
@@ -79,7 +82,7 @@ def _lexical(found: Mapping[str, Cells]) -> str:
                 ]
                 rows.append(row)
     header = ["treebank", "grammar", "alone: dev", "test", "with spectral: states", "dev", "test"]
-    return _table(
+    return markdown_table(
         "## Lexicalised grammars, and with hidden states by equation (21): UAS without punctuation", header, rows
     )
 
@@ -99,7 +102,7 @@ def _floored(found: Mapping[str, Cells]) -> str:
         "arcs with a negative marginal (floored)",
         "sentences with a negative Z",
     ]
-    return _table("## Spectral grammars only come near to distributions", header, rows)
+    return markdown_table("## Spectral grammars only come near to distributions", header, rows)
 
 
 def _times(found: Mapping[str, Cells]) -> str:
@@ -131,7 +134,7 @@ def _times(found: Mapping[str, Cells]) -> str:
         "which it is. Where none reaches the score, all iterations of the one that comes nearest. `over sequences` is "
         "the same code without sharing the prefixes of sequences, as the paper has it."
     )
-    return _table(title, header, rows)
+    return markdown_table(title, header, rows)
 
 
 def _reached(reached: Cells, seconds: Cells, spectral: float) -> list[str]:
@@ -152,12 +155,7 @@ def _speed(found: Mapping[str, Cells]) -> str:
             row = [TITLES[name], str(cell["states"]), f"{cell['words_per_sentence']:.1f}"]
             rows.append([*row, f"{cell['sentences_per_second']:.0f}"])
     header = ["test sentences", "states", "words a sentence", "sentences a second"]
-    return _table("## Parsing speed, one thread, from tagged words to trees", header, rows)
-
-
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join([title, "", *("| " + " | ".join(line) + " |" for line in lines), ""])
+    return markdown_table("## Parsing speed, one thread, from tagged words to trees", header, rows)
 
 
 def draw(found: Mapping[str, Cells], folder: Path, prefix: str) -> None:

@@ -1,0 +1,42 @@
+"""Results kept cell by cell in a file, so that an interruption loses the cell it falls into; and tables of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.reproduce.corpora import write_json
+
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CellFile:
+    """The cells that are done, and what they depend on: all are computed again when any of this changes."""
+
+    path: Path
+    signature: Mapping[str, Any]
+    cells: dict[str, Cell]
+
+    @classmethod
+    def open(cls, path: Path, signature: Mapping[str, Any]) -> CellFile:
+        """What is there already with this signature."""
+        old = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        return cls(path, signature, old["cells"] if old.get("signature") == signature else {})
+
+    def cell(self, name: str, compute: Callable[[], Cell]) -> tuple[Cell, bool]:
+        """A cell, and whether it had to be computed."""
+        if name in self.cells:
+            return self.cells[name], False
+        self.cells[name] = compute()
+        write_json(self.path, {"signature": dict(self.signature), "cells": self.cells})
+        return self.cells[name], True
+
+
+def markdown_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table under its title."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join([title, "", *("| " + " | ".join(line) + " |" for line in lines), ""])
