@@ -62,7 +62,7 @@ def words(n: int) -> Ints:
 
 def check(found: Posterior, grammar: OperatorGrammar, symbols: Ints, factor: ModifierFactor | None, single: bool):
     expected = totals(grammar, symbols, factor, single_root=single)
-    z = found.sign * math.exp(found.log_partition)
+    z = found.probability
     if expected.absolute == pytest.approx(expected.weight, rel=1e-13):  # nothing cancels
         assert found.log_partition == pytest.approx(math.log(expected.weight), rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(found.marginals, expected.arcs / expected.weight, rtol=1e-11, atol=1e-300)
@@ -237,7 +237,7 @@ def test_probabilities_of_all_sentences_sum_to_one() -> None:
     operators[0] = [[0.0, 0.0], [1.0, 0.0]]
     grammar = OperatorGrammar(initial, final, operators)
     found = posteriors(grammar, [words(n) for n in range(1, 100)])
-    sums = np.cumsum([math.exp(one.log_partition) for one in found])
+    sums = np.cumsum([one.probability for one in found])
     assert (np.diff(sums) > 0).all()
     assert sums[9] < 1.0 - 1e-3
     assert sums[-1] == pytest.approx(1.0, abs=1e-6)
@@ -298,6 +298,8 @@ def test_weights_beyond_the_range_of_floats() -> None:
     scores[0, 1], scores[1, 2], scores[0, 2], scores[2, 1] = -5e4, -5e4, -1e5, -math.log(3.0)
     found = posterior(ones(), words(2), ModifierFactor(scores, np.zeros((3, 2, 1)), np.zeros(3, np.int64)))
     assert found.log_partition == pytest.approx(-1e5 + math.log(4.0 / 3.0), rel=1e-15)
+    assert found.probability == 0.0
+    assert posterior(ones(operators=-1e300), words(3)).probability == -math.inf
     np.testing.assert_allclose(found.marginals, [[0, 0.75, 0.25], [0, 0, 0.75], [0, 0.25, 0]], rtol=1e-9)
 
 

@@ -67,6 +67,7 @@ _LARGEST_LOG = 1e12
 # The exponent of zero: below all others, and the sum of several is still an int64.
 _ZERO = -(2**60)
 _LOG_2 = math.log(2.0)
+_LARGEST_EXP = 709.0
 _PADDED_CELLS = 2e6  # of a group decoded at once
 
 
@@ -193,6 +194,11 @@ class Posterior:
     log_partition: float  # log |Z|
     sign: int  # of Z: -1 for a broken spectral grammar
     marginals: Floats  # (n+1, n+1), [head, modifier]; columns of words sum to 1; may be negative
+
+    @property
+    def probability(self) -> float:
+        """Z: under a grammar of probabilities, that of the sentence; 0 or infinite where no float can hold it."""
+        return self.sign * (math.exp(self.log_partition) if self.log_partition < _LARGEST_EXP else math.inf)
 
 
 @dataclass(frozen=True)
