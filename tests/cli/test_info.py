@@ -193,7 +193,9 @@ def test_grammar(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
         assert found["about"]["train"]["sentences"] == 40
         text = invoke("info", path).stdout
         rows = [line.split() for line in text.splitlines()]
-        for row in (["model", "grammar"], ["settings.method", "spectral"], ["chosen.states", "2"]):
+        tags = {tag for sentence in read_treebank(train_file) for tag in sentence.xpos}
+        grammar = ["grammar", "2", "states,", str(len(tags)), "tags", "(xpos),", "LEX+F"]
+        for row in (["model", "grammar"], grammar, ["settings.method", "spectral"], ["chosen.states", "2"]):
             assert row in rows
         assert "projective, any number of words on the root" in text
         assert f"\n{len(names)} labels: {', '.join(names) or 'none: trained without'}\n" in text

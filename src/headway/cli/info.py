@@ -236,6 +236,7 @@ def _model_text(parser: Parser) -> str:
     rows = [
         ["model", _kind_of(model)],
         ["trees", f"{kind}, {roots} on the root"],
+        *_grammar_rows(model),
         ["weights", str(sum(features.size for features in tables.values()))],
         ["tagger", f"{len(parser.tagger.tags)} tags" if parser.tagger else "none: trained on gold tags"],
         ["raw text", "yes" if parser.segmenter else "no: nothing to learn to split it from"],
@@ -245,6 +246,18 @@ def _model_text(parser: Parser) -> str:
     parts.append(f"{len(model.label_names)} labels: {names}")
     parts += [_blocks_text(name, features) for name, features in tables.items()]
     return "\n\n".join(parts)
+
+
+def _grammar_rows(model: Model) -> list[list[str]]:
+    """What a grammar is over, where the model is one."""
+    from headway.models.grammar_model import GrammarModel
+
+    if not isinstance(model, GrammarModel):
+        return []
+    grammar = model.grammar
+    tags = f"{len(grammar.symbols.names)} tags ({grammar.symbols.column})"
+    states = f"{grammar.operators.states} state{'s' * (grammar.operators.states != 1)}"
+    return [["grammar", f"{states}, {tags}" + (f", {grammar.lexical.configuration}" if grammar.lexical else "")]]
 
 
 def _about(about: Mapping[str, Any]) -> list[list[str]]:
