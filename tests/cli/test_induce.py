@@ -327,19 +327,22 @@ def test_negative_marginals_are_reported(invoke: Invoke, grammar: Path, broken: 
     rows = "\t".join(["{}", "w", "_", "_", "{}", "_", "_", "_", "_", "_"])
     text = "".join("".join(rows.format(i, t) + "\n" for i, t in enumerate(each, start=1)) + "\n" for each in tags)
     model = grammar_of(broken).grammar
-    negative = sentences = 0
+    negative = tiny = sentences = 0
     for each in tags:
         symbols = np.array([0, *(model.symbols.names.index(tag) + 2 for tag in each)])
         all_trees = totals(model.operators, symbols, single_root=True)
         below = int((all_trees.arcs / all_trees.weight < 0).sum())
         negative += below
+        arcs = all_trees.arcs[:, 1:][~np.eye(len(symbols), dtype=bool)[:, 1:]] / all_trees.weight
+        tiny += int(((arcs >= 0) & (arcs < 1e-12)).sum())
         sentences += below > 0
     assert sentences > 2
     for words in ((), ("--format", "json"), ("-o", tmp_path / "out.conllu")):
         result = invoke("parse", broken, "-", *words, stdin=text.encode())
         assert result.stderr == (
             f"headway: {negative} of {sum(len(each) ** 2 for each in tags)} possible arcs, in {sentences} sentences, "
-            "had a negative marginal under the spectral grammar; they count as next to impossible\n"
+            f"had a negative marginal under the spectral grammar, and {tiny} a tiny one; they count as next to "
+            "impossible\n"
         )
     assert invoke("parse", grammar, "-", stdin=text.encode()).stderr == ""
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import EvaluationError, HeadwayError
-from headway.evaluation import evaluate, is_punctuation
+from headway.evaluation import evaluate
 from headway.evaluation.attachment import percent
-from headway.treebank import Sentence, write_treebank
+from headway.treebank import Sentence, is_punctuation, write_treebank
 
 from .strategies import Tree, tree_pairs
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from headway.archive import Archive, save_archive
 from headway.errors import ArchiveError, NoTreeError, TrainingError
 from headway.inference.brute_force import all_trees
-from headway.inference.operator_grammar import LEFT, RIGHT, OperatorGrammar
+from headway.inference.operator_grammar import FLOOR, LEFT, RIGHT, OperatorGrammar
 from headway.models.arc_model import Own, Prediction
 from headway.models.grammar_model import MOST_STATES, MOST_TAGS, GrammarModel, TagSymbols
 from headway.models.saved import KIND, with_words
@@ -159,6 +159,8 @@ def assert_of_all_trees(model: GrammarModel, lexical: NaiveGrammar | None = None
         assert abs(own(found).tree - min(max(shares[-1], 0.0), 1.0)) < 1e-9
         arcs = ~np.eye(5, dtype=bool)[:, 1:]
         assert (mu[:, 1:] < -1e-9).sum() <= own(found).negative <= (mu[:, 1:][arcs] < 1e-9).sum()
+        below = (mu[:, 1:][arcs] < FLOOR).sum()
+        assert abs(own(found).negative + own(found).tiny - below) <= (np.abs(mu[:, 1:][arcs] - FLOOR) < 1e-9).sum()
     return shares
 
 
@@ -222,7 +224,7 @@ def test_sentences_of_one_word_and_of_none(lexical: str | None) -> None:
     text = [Sentence.from_words([]), tagged("N"), tagged("Q"), *sentences(2, 5), Sentence.from_words([])]
     empty, one, other, *_, last = model.predict(text)
     for found in (empty, last):
-        assert (found.heads.tolist(), found.labels, own(found)) == ([-1], (None,), Own(own(found).marginals, 1.0, 0))
+        assert (found.heads.tolist(), found.labels, own(found)) == ([-1], (None,), Own(own(found).marginals, 1.0, 0, 0))
         assert own(found).marginals.tolist() == [[0.0]]
     for found in (one, other):
         assert found.heads.tolist() == [-1, 0]

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from headway.errors import TreebankError
-from headway.evaluation import is_punctuation
 from headway.pipeline import Parser
 from headway.reproduce import druck2009, druck2009_tables
 from headway.reproduce.cells import CellFile
-from headway.treebank import Sentence, read_treebank
+from headway.treebank import Sentence, is_punctuation, read_treebank
 from tests.models.toy_treebank import sentences
 
 REPOSITORY = Path(__file__).parents[2]

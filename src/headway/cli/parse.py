@@ -189,7 +189,7 @@ class Negatives:
     """Counts the arcs whose marginal was negative: spectral grammars only come near to probabilities."""
 
     def __init__(self) -> None:
-        self._sentences = self._arcs = self._negative = 0
+        self._sentences = self._arcs = self._negative = self._tiny = 0
 
     def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
         """The same trees, counted as they pass."""
@@ -197,6 +197,7 @@ class Negatives:
             if found.own is not None:
                 self._arcs += len(found.sentence) ** 2
                 self._negative += found.own.negative
+                self._tiny += found.own.tiny
                 self._sentences += found.own.negative > 0
             yield found
 
@@ -205,7 +206,8 @@ class Negatives:
         if self._negative:
             typer.echo(
                 f"headway: {self._negative} of {self._arcs} possible arcs, in {self._sentences} sentences, had a "
-                "negative marginal under the spectral grammar; they count as next to impossible",
+                f"negative marginal under the spectral grammar, and {self._tiny} a tiny one; they count as next to "
+                "impossible",
                 err=True,
             )
 

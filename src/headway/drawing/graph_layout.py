@@ -6,7 +6,7 @@ way round change places. An arrow is a cubic curve. Each has about a hundred can
 side, where its label stands; for a loop, the direction it looks to) and takes the one that costs least beside what the
 others have taken, in turns until nothing changes. What costs: a label on a state, on a label or on a line, a line
 through a state, lines that cross, ends that meet, and bending. While something covers something, the whole is tried
-again with more room. O(E^2) for E arrows: a second for twenty, two for thirty.
+again with more room. O(E^2) for E arrows.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 - `calibration` compares arc probabilities with how often such arcs are right.
 """
 
-from headway.evaluation.attachment import LengthRow, Row, Scores, Tally, evaluate, is_punctuation
+from headway.evaluation.attachment import LengthRow, Row, Scores, Tally, evaluate
 from headway.evaluation.calibration import Bin, Calibration, calibration
 from headway.evaluation.conll2018 import F1, Conll2018Scores, evaluate_conll2018
 from headway.evaluation.significance import (
@@ -39,7 +39,6 @@ __all__ = [
     "calibration",
     "evaluate",
     "evaluate_conll2018",
-    "is_punctuation",
     "paired_bootstrap",
     "sign_test",
 ]

@@ -20,12 +20,10 @@ we want only the same forms.
 
 from __future__ import annotations
 
-import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from functools import lru_cache
 from itertools import compress
 from operator import and_, eq
 from typing import Any, TypeAlias
@@ -35,7 +33,7 @@ from numpy.typing import NDArray
 
 from headway.errors import EvaluationError
 from headway.evaluation.pairing import Source, in_step, tree_of
-from headway.treebank import Sentence
+from headway.treebank import Sentence, is_punctuation
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -129,7 +127,7 @@ class Scores:
 def evaluate(gold: Source, predicted: Source) -> Scores:
     """Compare predicted trees with gold ones: two paths ("-" is standard input), or two iterables of sentences.
 
-    >>> from headway.treebank import Sentence
+    >>> from headway.treebank import Sentence, is_punctuation
     >>> words = ["Dogs", "bark", "."]
     >>> gold = Sentence.from_words(words, heads=[-1, 2, 0, 2], labels=[None, "nsubj", "root", "punct"])
     >>> predicted = Sentence.from_words(words, heads=[-1, 2, 0, 1], labels=[None, "obj", "root", "punct"])
@@ -141,16 +139,6 @@ def evaluate(gold: Source, predicted: Source) -> Scores:
     for pair in in_step(gold, predicted):
         counts.add(*pair)
     return counts.scores()
-
-
-@lru_cache(maxsize=1 << 16)
-def is_punctuation(form: str) -> bool:
-    """Is every character of the form of a Unicode punctuation category? Symbols such as "$" and "+" are not.
-
-    >>> [is_punctuation(form) for form in ("...", "«", "$", "'s")]
-    [True, True, False, False]
-    """
-    return bool(form) and all(unicodedata.category(character)[0] == "P" for character in form)
 
 
 def percent(right: int, total: int) -> float:

@@ -3,8 +3,8 @@
 A head has a sequence of modifiers on either side, read from the head outwards. There is one tree of prefixes for every
 head symbol and direction: its root is the empty prefix, just after START, and each edge is one modifier. A node knows
 how many sequences go `through` it, and how many `end` there, with STOP. Whatever a learner sums over sequences, it can
-sum over nodes: relative frequencies, substrings, forward and backward vectors. The 171,000 sequences of a tenth of the
-Penn Treebank have 9,000 prefixes.
+sum over nodes: relative frequencies, substrings, forward and backward vectors. The 166,000 sequences of a tenth of the
+Penn Treebank have 8,600 prefixes.
 
 Nodes are sorted by tree, parents before children, so that one pass forwards and one backwards suffice. Building costs
 O(words), with one hash table for all edges.

@@ -39,12 +39,13 @@ BATCH_CELLS = 250_000
 
 @dataclass(frozen=True)
 class Own:
-    """Probabilities that are not those of arc scores: of every arc (n+1, n+1), and of the tree; and of how many arcs
-    the marginals were negative before they were made probabilities."""
+    """Probabilities that are not those of arc scores: of every arc (n+1, n+1), and of the tree; both brought into
+    [0, 1]. `negative` and `tiny`: how many arcs had a marginal below zero, or too small to count, before that."""
 
     marginals: Floats
     tree: float
     negative: int
+    tiny: int
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ sequence of modifiers comes from the smoothed `deterministic` automaton instead:
 sentence is impossible, whatever tags it has. With a lexical grammar, its probabilities of words multiply those of the
 tags (equation 21), in one exact product of automata.
 
-Decoding is MBR over the log marginals. A spectral grammar may give an arc a negative marginal; such a one is floored,
-counted in `Own.negative`, and never hidden.
+Decoding is MBR over the log marginals. A spectral grammar may give an arc a negative or tiny marginal; such a one is
+floored, counted in `Own.negative` or `Own.tiny`, and never hidden.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class GrammarModel:
             mu = _floored(posterior.marginals)
             with np.errstate(divide="ignore"):
                 scores = np.log(mu)
-            probabilities = Own(mu, _tree_probability(weight, posterior), floored.negative)
+            tree = _tree_probability(weight, posterior)
+            probabilities = Own(mu, tree, floored.negative, floored.tiny)
             predictions.append(Prediction(heads, names, scores, own=probabilities))
         return predictions
 

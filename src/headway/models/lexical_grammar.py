@@ -34,11 +34,9 @@ O(N log N); a sentence of n words costs O(D n^2 log W), W being the number of wo
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -49,7 +47,7 @@ from headway.errors import TrainingError, TreebankError
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.inference.operator_grammar import LEFT, RIGHT, ModifierFactor
-from headway.treebank.sentence import Sentence, require_tree
+from headway.treebank.sentence import Sentence, is_punctuation, require_tree
 
 Configuration = Literal["LEX", "LEX+F", "LEX+FCP"]
 
@@ -231,7 +229,6 @@ class _Nodes(NamedTuple):
         return cls(*(np.array(row, np.int64) for row in (starts, tag_row, word_row, state_row)))
 
 
-@lru_cache(maxsize=1 << 16)
 def _state_after(tag: str, upos: str, form: str) -> int:
     """The state of LEX+FCP after this word. A word of punctuation characters is punctuation, except a coordination.
 
@@ -240,7 +237,7 @@ def _state_after(tag: str, upos: str, form: str) -> int:
     """
     if tag in _COORDINATION or upos in _COORDINATION:
         return _AFTER_COORDINATION
-    if tag in _PUNCTUATION or upos in _PUNCTUATION or all(unicodedata.category(c)[0] == "P" for c in form):
+    if tag in _PUNCTUATION or upos in _PUNCTUATION or is_punctuation(form):
         return _AFTER_PUNCTUATION
     return _AFTER_OTHER
 

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headway.evaluation import is_punctuation
 from headway.features.coding import Coder
 from headway.inference.batch import Floats, Ints, groups_by_length
 from headway.inference.first_order import argmax, log_partition
@@ -17,7 +16,7 @@ from headway.models.higher_order import PartScorer, decode_parts
 from headway.models.pruning import Coverage, Pruner, coverage, kept_arcs
 from headway.training.material import Material
 from headway.training.settings import Settings
-from headway.treebank import Sentence
+from headway.treebank import Sentence, is_punctuation
 
 # Enough to tell the passes apart: the first weights of a training make sentences that are hard to finish exactly.
 _ITERATIONS = 200

@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from headway.errors import TrainingError
-from headway.evaluation import is_punctuation
 from headway.evaluation.attachment import percent
 from headway.inference.forward_states import StateAutomaton, state_automaton
 from headway.inference.operator_grammar import LEFT, RIGHT, OperatorGrammar, mbr, posteriors
@@ -35,7 +34,7 @@ from headway.models.grammar_model import (
 )
 from headway.models.lexical_grammar import Configuration, LexicalGrammar
 from headway.training.monitor import Progress, Show
-from headway.treebank import Sentence, require_tree
+from headway.treebank import Sentence, is_punctuation, require_tree
 
 Method = Literal["spectral", "em", "det"]
 Direction = Literal["left", "right"]

@@ -4,7 +4,7 @@
         sentence.forms, sentence.heads, sentence.labels
 
 - `read_treebank`, `write_treebank`: CoNLL-U and CoNLL-X, plain, gzip or xz, from and to paths and streams.
-- `Sentence`: words and tree. `require_tree` insists on a tree.
+- `Sentence`: words and tree. `require_tree` insists on a tree. `is_punctuation` asks about a form.
 - `is_tree`, `is_projective`, `crossing_arcs`, `non_projective_arcs`, `roots`: questions about heads.
 - `projectivise`: the nearest projective tree (koo2007). `Statistics`: what a treebank is like.
 """
@@ -12,7 +12,7 @@
 from headway.errors import TreebankError
 from headway.treebank.files import read_treebank, write_treebank
 from headway.treebank.projectivise import projectivise
-from headway.treebank.sentence import Format, Layout, Place, Sentence, require_tree
+from headway.treebank.sentence import Format, Layout, Place, Sentence, is_punctuation, require_tree
 from headway.treebank.statistics import Statistics
 from headway.treebank.trees import crossing_arcs, is_projective, is_tree, non_projective_arcs, roots
 
@@ -25,6 +25,7 @@ __all__ = [
     "TreebankError",
     "crossing_arcs",
     "is_projective",
+    "is_punctuation",
     "is_tree",
     "non_projective_arcs",
     "projectivise",

@@ -9,8 +9,10 @@ The `Layout` makes a round trip exact: comments, multiword tokens, empty nodes, 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from numpy.typing import ArrayLike
@@ -169,6 +171,16 @@ def require_tree(sentence: Sentence) -> Ints:
         path = " -> ".join(f"{word} ({sentence.forms[word - 1]})" for word in (*words, words[0]))
         raise TreebankError(f"the heads form a cycle, {path}; let every word reach the root", *where)
     return sentence.heads
+
+
+@lru_cache(maxsize=1 << 16)
+def is_punctuation(form: str) -> bool:
+    """Is every character of the form of a Unicode punctuation category? Symbols such as "$" and "+" are not.
+
+    >>> [is_punctuation(form) for form in ("...", "«", "$", "'s")]
+    [True, True, False, False]
+    """
+    return bool(form) and all(unicodedata.category(character)[0] == "P" for character in form)
 
 
 def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:
