@@ -1,4 +1,4 @@
-"""Drawings of trees, of two trees compared, and of the probabilities of heads; as SVG, PNG, PDF, or text.
+"""Drawings of trees, of two trees compared, of the probabilities of heads, of coreference; as SVG, PNG, PDF, or text.
 
     to_svg(tree_drawing(sentence))                                  # the text of an SVG file
     save_drawing(tree_drawing(sentence), "tree.pdf")                # with matplotlib, the extra `figures`
@@ -7,10 +7,14 @@
 - `tree_drawing(sentence, probabilities=...)`, `comparison_drawing(gold, predicted)`, `heatmap_drawing(sentence,
   marginals)`, `automaton_drawing(automaton, names)` give a `Drawing`: texts, paths and rectangles, independent of any
   file format; `automaton_dot(automaton, names)` is text for Graphviz.
+- `coreference_drawing(mentions, heads)` is one too, of the latent tree over a document's mentions;
+  `coreference_page(title, sentences, mentions, heads)` is an HTML page with the text and that drawing.
 - `agreement(gold, predicted)` are the counts in a comparison's caption.
 """
 
 from headway.drawing.automaton import automaton_dot, automaton_drawing
+from headway.drawing.coreference import MentionText, coreference_drawing
+from headway.drawing.coreference_page import coreference_page
 from headway.drawing.heatmap import heatmap_drawing
 from headway.drawing.matplotlib_export import save_drawing
 from headway.drawing.primitives import Drawing
@@ -21,10 +25,13 @@ from headway.drawing.trees import Agreement, agreement, comparison_drawing, tree
 __all__ = [
     "Agreement",
     "Drawing",
+    "MentionText",
     "agreement",
     "automaton_dot",
     "automaton_drawing",
     "comparison_drawing",
+    "coreference_drawing",
+    "coreference_page",
     "heatmap_drawing",
     "save_drawing",
     "to_svg",
