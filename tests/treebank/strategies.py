@@ -16,7 +16,7 @@ comments = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_
 
 @dataclass(frozen=True)
 class Written:
-    """A sentence's lines, without line ends, and its columns; `heads` is None when the file has "_"."""
+    """A sentence's lines, without line ends, and its columns; `heads` is None when every word has "_"."""
 
     lines: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
@@ -48,17 +48,19 @@ def trees(draw: st.DrawFn, max_words: int = 8) -> tuple[int, ...]:
 
 
 @st.composite
-def written_sentences(draw: st.DrawFn, *, conllu: bool = True) -> Written:
-    """A well-formed sentence; with `conllu` also comments, multiword tokens and empty nodes."""
+def written_sentences(draw: st.DrawFn, *, conllu: bool = True, partial: bool = False) -> Written:
+    """A well-formed sentence; with `conllu` also comments, multiword tokens and empty nodes; with `partial` some words
+    without heads."""
     heads = draw(head_choices(max_words=5).filter(lambda heads: len(heads) > 1))
     n = len(heads) - 1
     annotated = draw(st.booleans())
+    hidden = [m for m in range(1, n + 1) if not annotated or (partial and draw(st.booleans()))]
     words = [
         [
             str(m),
             *(draw(values) for _ in range(5)),
-            str(heads[m]) if annotated else "_",
-            draw(values) if annotated else "_",
+            "_" if m in hidden else str(heads[m]),
+            "_" if m in hidden else draw(values),
             draw(values),
             draw(values),
         ]
@@ -78,4 +80,5 @@ def written_sentences(draw: st.DrawFn, *, conllu: bool = True) -> Written:
         if position < n:
             lines.append("\t".join(words[position]))
     columns = tuple(tuple(word[c] for word in words) for c in range(10))
-    return Written(tuple(lines), columns, before, heads if annotated else None)
+    seen = tuple(-1 if m in hidden else h for m, h in enumerate(heads))
+    return Written(tuple(lines), columns, before, None if len(hidden) == n else seen)

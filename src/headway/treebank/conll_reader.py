@@ -5,7 +5,8 @@ tabs between them: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC; in CoNLL
 HEAD DEPREL PHEAD PDEPREL. CoNLL-X has no comments, multiword tokens (1-2) and empty nodes (1.1). Lines end in LF or
 CRLF; where one sentence mixes both, its first line decides. Text is UTF-8 and not normalised.
 
-Cycles and several roots are not malformed here: CoNLL-X treebanks have them. `require_tree` checks for trees.
+Cycles and several roots are not malformed here: CoNLL-X treebanks have them. `require_tree` checks for trees. HEAD is
+"_" for every word or for none, unless `partial`: then a word with "_" has a head that is not known, -1, and no DEPREL.
 
 A sentence is split into columns at once; its lines are looked at one by one only to name the one that is wrong. Numbers
 are compared as text ("07" and "+7" are malformed), so that what is read is what will be written.
@@ -13,11 +14,11 @@ are compared as text ("07" and "+7" are malformed), so that what is read is what
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from io import BufferedReader
 from itertools import chain, takewhile
 
@@ -58,7 +59,7 @@ def blocks(stream: BufferedReader) -> Iterator[Block]:
     """Cut a stream at its blank lines, never holding more than one sentence of the largest size."""
     limit = LARGEST_SENTENCE + 1  # a longer line comes in parts
     start = stream.readline(len(_BYTE_ORDER_MARK) + limit).removeprefix(_BYTE_ORDER_MARK)
-    pieces = chain([start] if start else [], iter(partial(stream.readline, limit), b""))
+    pieces = chain([start] if start else [], iter(functools.partial(stream.readline, limit), b""))
     first = 1
     lines: list[bytes] = []
     size = 0
@@ -83,14 +84,14 @@ def blocks(stream: BufferedReader) -> Iterator[Block]:
         yield Block(b"".join(lines), first)
 
 
-def parse_block(block: Block, source: str, format: Format) -> Sentence:
+def parse_block(block: Block, source: str, format: Format, *, partial: bool = False) -> Sentence:
     """The sentence of a block, or a TreebankError that names the line.
 
     >>> parse_block(Block(b"1\\tGo\\tgo\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n", 1), "stream", "conllu").labels
     (None, 'root')
     """
     try:
-        return _parse(block, Place(source, block.line), format)
+        return _parse(block, Place(source, block.line), format, partial)
     except _MalformedError as problem:
         raise TreebankError(str(problem), source, block.line + problem.offset) from None
 
@@ -106,7 +107,7 @@ def _skip_past_blank(stream: BufferedReader, *, at_line_start: bool) -> int:
     return count
 
 
-def _parse(block: Block, place: Place, format: Format) -> Sentence:
+def _parse(block: Block, place: Place, format: Format, partial: bool) -> Sentence:
     text = _decode(block)
     lines = text.removesuffix("\n").split("\n")
     newline = "\n"
@@ -131,9 +132,9 @@ def _parse(block: Block, place: Place, format: Format) -> Sentence:
         ids = ids[: len(rows)]
     columns = tuple(zip(*rows, strict=True)) or ((),) * _COLUMNS
     _, forms, lemmas, upos, xpos, feats, head, deprel, deps, misc = columns
-    heads = _heads(ids, head, lines)
-    if heads is None and deprel.count("_") < len(deprel):
-        raise _wrong_label(deprel, lines)
+    heads = _heads(ids, head, lines, partial)
+    if "_" in head:
+        _refuse_labels_without_heads(head, deprel, lines)
     labels = None if heads is None else (None, *deprel)
     layout = Layout(format, comments, extra_lines, deps, misc, newline)
     return Sentence(forms, lemmas, upos, xpos, feats, heads, labels, layout, place)
@@ -155,10 +156,12 @@ def _is_comment(line: str) -> bool:
     return line.startswith("#")
 
 
-def _heads(ids: Sequence[str], column: Sequence[str], lines: Sequence[str]) -> Ints | None:
-    """The heads (n+1,), None if every word has "_"."""
+def _heads(ids: Sequence[str], column: Sequence[str], lines: Sequence[str], partial: bool) -> Ints | None:
+    """The heads (n+1,), None if every word has "_"; with `partial`, -1 where only some have."""
     node = dict(zip(ids, range(1, len(ids) + 1), strict=True))
     node["0"] = 0
+    if partial and column.count("_") < len(column):
+        node["_"] = -1
     try:
         heads = [-1, *map(node.__getitem__, column)]
     except KeyError:
@@ -237,9 +240,11 @@ def _wrong_head(column: Sequence[str], node: dict[str, int], lines: Sequence[str
     return _MalformedError(offset, f"the HEAD of word {word} is {_shown(head)}; expected 0 (the root) to {n}")
 
 
-def _wrong_label(column: Sequence[str], lines: Sequence[str]) -> _MalformedError:
-    word = next(i for i, label in enumerate(column, start=1) if label != "_")
-    return _MalformedError(_offset_of_word(word, lines), f"word {word} has a DEPREL but no HEAD; give both, or neither")
+def _refuse_labels_without_heads(heads: Sequence[str], labels: Sequence[str], lines: Sequence[str]) -> None:
+    for word, (head, label) in enumerate(zip(heads, labels, strict=True), start=1):
+        if head == "_" != label:
+            cause = f"word {word} has a DEPREL but no HEAD; give both, or neither"
+            raise _MalformedError(_offset_of_word(word, lines), cause)
 
 
 def _offset_of_word(word: int, lines: Sequence[str]) -> int:

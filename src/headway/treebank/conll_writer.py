@@ -30,7 +30,7 @@ def to_text(sentence: Sentence, format: Format) -> str:
 
 def _word_lines(sentence: Sentence, deps: tuple[str, ...], misc: tuple[str, ...]) -> list[str]:
     n = len(sentence)
-    heads: Iterable[str] = ("_",) * n if sentence.heads is None else map(str, sentence.heads[1:].tolist())
+    heads = ("_",) * n if sentence.heads is None else _head_column(sentence.heads[1:].tolist())
     labels = ("_",) * n if sentence.labels is None else sentence.labels[1:]
     columns = (
         map(str, range(1, n + 1)),
@@ -45,6 +45,11 @@ def _word_lines(sentence: Sentence, deps: tuple[str, ...], misc: tuple[str, ...]
         misc,
     )
     return list(map("\t".join, zip(*columns, strict=True)))
+
+
+def _head_column(heads: list[int]) -> Iterable[str]:
+    """The heads as text, "_" for one that is not known; the second way is the faster, and nearly always taken."""
+    return ["_" if head < 0 else str(head) for head in heads] if -1 in heads else map(str, heads)
 
 
 def _with_extra_lines(lines: list[str], extra_lines: tuple[tuple[int, str], ...]) -> list[str]:

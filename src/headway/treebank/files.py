@@ -27,11 +27,15 @@ def read_treebank(
     *,
     format: Format | None = None,
     skip_bad: Callable[[TreebankError], None] | None = None,
+    partial: bool = False,
 ) -> Iterator[Sentence]:
     """The sentences of a treebank, one at a time, in flat memory.
 
     A malformed sentence is a TreebankError. With `skip_bad` that error goes to the function instead, and reading goes
     on after the next blank line; a file that cannot be read to its end is an error all the same.
+
+    A sentence where some words have a HEAD and others "_" is malformed, unless `partial`: those others then have the
+    head -1, not known. See `require_partial_tree`.
 
     >>> import io
     >>> stream = io.StringIO("1\\tGo\\tgo\\tVERB\\t_\\t_\\t0\\troot\\t_\\t_\\n")
@@ -39,7 +43,7 @@ def read_treebank(
     [('Go',)]
     """
     _require_format(format)
-    return _sentences(source, format or format_of(source) or "conllu", skip_bad)
+    return _sentences(source, format or format_of(source) or "conllu", skip_bad, partial)
 
 
 def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, format: Format | None = None) -> None:
@@ -64,12 +68,12 @@ def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, forma
 
 
 def _sentences(
-    source: PathOrStream, format: Format, skip_bad: Callable[[TreebankError], None] | None
+    source: PathOrStream, format: Format, skip_bad: Callable[[TreebankError], None] | None, partial: bool
 ) -> Iterator[Sentence]:
     name = name_of(source, "standard input")
     for block in _blocks(source, name):
         try:
-            sentence = parse_block(block, name, format)
+            sentence = parse_block(block, name, format, partial=partial)
         except TreebankError as error:
             if skip_bad is None:
                 raise

@@ -4,6 +4,9 @@ Words are numbered 1..n and come as n-tuples of raw column strings, word 1 first
 is indexed by node: `heads` (n+1,) with `heads[0] == -1`, `labels` n+1 entries with `labels[0] is None`. CoNLL-X's
 CPOSTAG is `upos`, its POSTAG `xpos`.
 
+A partial sentence, which only those who ask for it with `partial=True` get, has `heads[m] == -1` and `labels[m] == "_"`
+where the head of word m is not known; `heads` is None where none is. `require_tree` refuses it.
+
 The `Layout` makes a round trip exact: comments, multiword tokens, empty nodes, the last two columns, line ends.
 """
 
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.errors import TreebankError
@@ -88,8 +92,9 @@ class Sentence:
         feats: Iterable[str] | None = None,
         heads: ArrayLike | None = None,
         labels: Sequence[str | None] | None = None,
+        partial: bool = False,
     ) -> Sentence:
-        """A sentence that no file holds yet; columns left out are "_".
+        """A sentence that no file holds yet; columns left out are "_". With `partial`, -1 is a head not known.
 
         >>> Sentence.from_words(["Dogs", "bark"], upos=["NOUN", "VERB"]).upos
         ('NOUN', 'VERB')
@@ -104,7 +109,7 @@ class Sentence:
         layout = Layout("conllu", (), (), absent, absent, "\n")
         sentence = cls(words, **columns, heads=None, labels=None, layout=layout, place=IN_MEMORY)
         if heads is not None:
-            return sentence.with_tree(heads, labels)
+            return sentence.with_tree(heads, labels, partial=partial)
         if labels is not None:
             raise TreebankError("labels are given without heads; give both")
         return sentence
@@ -116,24 +121,36 @@ class Sentence:
     def __repr__(self) -> str:
         return f"<Sentence of {len(self)} words: {self.place}>"
 
-    def with_tree(self, heads: ArrayLike, labels: Sequence[str | None] | None = None) -> Sentence:
+    def with_tree(
+        self, heads: ArrayLike, labels: Sequence[str | None] | None = None, *, partial: bool = False
+    ) -> Sentence:
         """The same words and layout under another tree, every label "_" unless given.
+
+        With `partial`, -1 is a head not known; such a word has no label, and a sentence of such words no tree.
 
         >>> Sentence.from_words(["Dogs", "bark"]).with_tree([-1, 2, 0]).labels
         (None, '_', '_')
+        >>> print(Sentence.from_words(["Dogs", "bark"]).with_tree([-1, 2, -1], partial=True).heads)
+        [-1  2 -1]
         """
-        array = as_heads(heads)
+        array = as_heads(heads, partial=partial)
         n = len(self)
         if len(array) != n + 1:
             raise TreebankError(f"there are {len(array)} heads for {n} words; expected {n + 1}, heads[0] == -1 first")
+        names = (None, *("_",) * n) if labels is None else _labels(labels, n)
+        unknown = _unknown(array) if partial else []
+        for m in unknown:
+            if names[m] != "_":
+                raise TreebankError(f"word {m} has a label but no head; give both, or neither")
+        bare = 0 < n == len(unknown)
         return Sentence(
             self.forms,
             self.lemmas,
             self.upos,
             self.xpos,
             self.feats,
-            array,
-            (None, *("_",) * n) if labels is None else _labels(labels, n),
+            None if bare else array,
+            None if bare else names,
             self.layout,
             self.place,
         )
@@ -162,15 +179,32 @@ def require_tree(sentence: Sentence) -> Ints:
     >>> require_tree(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0]))
     array([-1,  2,  0])
     """
-    place = sentence.place
-    where = (place.source, place.line or None)
-    if sentence.heads is None:
-        raise TreebankError("the sentence has no heads; annotate it or leave it out", *where)
-    words = cycle(sentence.heads)
-    if words:
-        path = " -> ".join(f"{word} ({sentence.forms[word - 1]})" for word in (*words, words[0]))
-        raise TreebankError(f"the heads form a cycle, {path}; let every word reach the root", *where)
-    return sentence.heads
+    heads = _acyclic(sentence)
+    unknown = _unknown(heads)
+    if unknown:
+        word = _named(sentence, unknown[0])
+        raise _refused(sentence, f"word {word} has no head; give every word one, or leave the sentence out")
+    return heads
+
+
+def require_partial_tree(sentence: Sentence, single_root: bool) -> Ints:
+    """The sentence's heads, -1 where not known, if some tree of the class has those that are known; else an error that
+    names the place and the words.
+
+    Known arcs without a cycle lead from every word up to the root or to a word without a head. To make a tree, hang the
+    words without heads from the root; where only one may be there, hang them from that one, or from the first of them
+    if it is not known. So there must be no cycle and, for a single root, no second word under the root.
+
+    >>> partial = Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, -1], partial=True)
+    >>> require_partial_tree(partial, single_root=True)
+    array([-1,  2, -1])
+    """
+    heads = _acyclic(sentence)
+    under_root = np.flatnonzero(heads == 0).tolist()
+    if single_root and len(under_root) > 1:
+        words = ", ".join(_named(sentence, m) for m in under_root)
+        raise _refused(sentence, f"words {words} are all on the root; keep one, or allow several (single_root=False)")
+    return heads
 
 
 @lru_cache(maxsize=1 << 16)
@@ -181,6 +215,35 @@ def is_punctuation(form: str) -> bool:
     [True, True, False, False]
     """
     return bool(form) and all(unicodedata.category(character)[0] == "P" for character in form)
+
+
+def _acyclic(sentence: Sentence) -> Ints:
+    """The heads, if the sentence has any and those that are known form no cycle."""
+    heads = sentence.heads
+    if heads is None:
+        raise _refused(sentence, "the sentence has no heads; annotate it or leave it out")
+    closed = np.maximum(heads, 0)  # a word on the root is on no cycle
+    closed[0] = -1
+    words = cycle(closed)
+    if words:
+        path = " -> ".join(_named(sentence, word) for word in (*words, words[0]))
+        raise _refused(sentence, f"the heads form a cycle, {path}; let every word reach the root")
+    return heads
+
+
+def _unknown(heads: Ints) -> list[int]:
+    """The words whose heads are not known."""
+    words: list[int] = (np.flatnonzero(heads[1:] < 0) + 1).tolist()
+    return words
+
+
+def _named(sentence: Sentence, word: int) -> str:
+    return f"{word} ({sentence.forms[word - 1]})"
+
+
+def _refused(sentence: Sentence, cause: str) -> TreebankError:
+    place = sentence.place
+    return TreebankError(cause, place.source, place.line or None)
 
 
 def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:

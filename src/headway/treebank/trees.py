@@ -1,6 +1,7 @@
 """Trees as arrays of heads: is it a tree, is it projective, which arcs cross, which arcs are non-projective.
 
-`heads` is (n+1,): `heads[m]` is the head of word m, 0 is the root, `heads[0] == -1`.
+`heads` is (n+1,): `heads[m]` is the head of word m, 0 is the root, `heads[0] == -1`. Every word has a head here; only
+`as_heads` takes arrays where some are not known.
 
 - Two arcs *cross* when exactly one end of one lies strictly inside the other, the root standing left of all words.
 - An arc is *non-projective* when it spans a word that does not descend from its head. Root arcs never are.
@@ -24,22 +25,28 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def as_heads(heads: ArrayLike) -> Ints:
+def as_heads(heads: ArrayLike, *, partial: bool = False) -> Ints:
     """A new int64 array (n+1,) that gives every word a head 0..n other than itself, or an error that names the word.
 
-    >>> as_heads([-1, 2, 0])
-    array([-1,  2,  0])
+    With `partial` a word may also have -1: its head is not known.
+
+    >>> as_heads([-1, 2, 0]), as_heads([-1, 2, -1], partial=True)
+    (array([-1,  2,  0]), array([-1,  2, -1]))
     """
     array = np.asarray(heads)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0 or array[0] != -1:
         raise HeadsError("heads are one integer a word after heads[0] == -1")
     result: Ints = array.astype(np.int64)
     n = len(result) - 1
-    wrong = (result < 0) | (result > n) | (result == np.arange(n + 1))
+    lowest = -1 if partial else 0
+    wrong = (result < lowest) | (result > n) | (result == np.arange(n + 1))
     wrong[0] = False
     if wrong.any():
         m = int(np.argmax(wrong))
-        raise HeadsError(f"heads[{m}] is {result[m]}; expected 0 (the root) to {n}, and another word than {m}")
+        expected = f"0 (the root) to {n}, and another word than {m}"
+        if partial:
+            expected = f"-1 (not known) or {expected}"
+        raise HeadsError(f"heads[{m}] is {result[m]}; expected {expected}")
     return result
 
 
