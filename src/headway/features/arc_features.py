@@ -67,7 +67,7 @@ class ArcFeatures:
     @classmethod
     def compile(cls, blocks: Sequence[Block], coder: Coder) -> ArcFeatures:
         """Templates whose blocks are known already, as in a saved model."""
-        check_bits(blocks)
+        check_bits(block.bits for block in blocks)
         return cls(tuple(blocks), _compile([b.template for b in blocks], [b.bits for b in blocks], coder))
 
     @classmethod

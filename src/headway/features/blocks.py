@@ -9,7 +9,7 @@ Multipliers come from a hash of the template's text, so adding or dropping a tem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -48,14 +48,19 @@ class Block:
         """The block of a template whose keys on the training trees are `fired`, in any order and number."""
         room = _SLOTS_PER_LABELLED_KEY if labelled else _SLOTS_PER_KEY
         keys = np.unique(fired)
-        bits = min(_MOST_BITS, max(1, int(room * max(1, len(keys)) - 1).bit_length()))
+        bits = bits_for(len(keys), room)
         slots = len(np.unique(keys >> np.uint64(64 - bits)))
         return cls(template, bits, len(keys), len(keys) - slots)
 
 
-def check_bits(blocks: Sequence[Block]) -> None:
+def bits_for(keys: int, room: int = _SLOTS_PER_KEY) -> int:
+    """The size of a block for so many distinct keys, with so many slots for each."""
+    return min(_MOST_BITS, max(1, int(room * max(1, keys) - 1).bit_length()))
+
+
+def check_bits(bits: Iterable[int]) -> None:
     """A saved model may say anything of its blocks."""
-    if any(not 0 < block.bits <= _MOST_BITS for block in blocks):
+    if any(not 0 < each <= _MOST_BITS for each in bits):
         raise TemplateError(f"a block of weights has between 2 and 2^{_MOST_BITS} of them")
 
 
@@ -102,6 +107,6 @@ def multipliers(template: Template, count: int) -> list[int]:
     return [multiplier(template, k) for k in range(count)]
 
 
-def multiplier(template: Template, name: int | str) -> int:
+def multiplier(template: Template | str, name: int | str) -> int:
     """An odd 64-bit number drawn from the template's text."""
     return int.from_bytes(blake2b(f"{template} {name}".encode(), digest_size=8).digest(), "little") | 1

@@ -76,7 +76,7 @@ class PartFeatures:
     @classmethod
     def compile(cls, roles: str, blocks: Sequence[Block], coder: Coder) -> PartFeatures:
         """Templates whose blocks are known already, as in a saved model."""
-        check_bits(blocks)
+        check_bits(block.bits for block in blocks)
         bits = [block.bits for block in blocks]
         return cls(roles, tuple(blocks), _compile(roles, [block.template for block in blocks], bits, coder))
 

@@ -11,13 +11,16 @@ it, the average after t sentences is `weights - total / t`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from headway.inference.batch import Floats
-from headway.learning.examples import Choices, Examples, Trees
+from headway.learning.examples import Choices, Examples, Trees, Unannotated
 from headway.learning.progress import Pass, Report, State
+
+Figures = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -31,25 +34,12 @@ class Perceptron:
 
     def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
         """Train, calling `report` after each epoch; a report that answers False ends the training."""
-        state = resume or {
-            "weights": np.zeros(examples.size),
-            "total": np.zeros(examples.size),
-            "epoch": np.zeros(1, np.int64),
-        }
-        weights, total = state["weights"], state["total"]
-        done = int(state["epoch"][0])
-        average = weights - total / max(1, done * len(examples.lengths))
-        for epoch in range(done, self.epochs):
-            order = np.random.default_rng((self.seed, epoch)).permutation(len(examples.lengths))
-            mistakes = 0.0
-            for seen, i in enumerate(order, start=epoch * len(order)):
-                mistakes += self._step(examples, weights, total, i, seen)
-            average = weights - total / max(1, (epoch + 1) * len(order))
-            state["epoch"][0] = epoch + 1
-            words = int(examples.lengths.sum())
-            if not report(Pass(epoch + 1, average, {"mistakes": mistakes / max(1, words)}, state)):
-                break
-        return average
+
+        def step(weights: Floats, total: Floats, i: int, seen: int) -> Figures:
+            return {"mistakes": self._step(examples, weights, total, i, seen)}
+
+        over = {"mistakes": int(examples.lengths.sum())}
+        return averaged(step, examples, over, (self.epochs, self.seed), report, resume)
 
     def _step(self, examples: Examples, weights: Floats, total: Floats, i: int, seen: int) -> float:
         """One sentence; returns how many of the right arcs, labels or parts were missed."""
@@ -63,3 +53,40 @@ class Perceptron:
         examples.add(weights, which, amounts)
         examples.add(total, which, seen * amounts)
         return float(amounts[amounts > 0].sum())
+
+
+def averaged(
+    step: Callable[[Floats, Floats, int, int], Figures],
+    examples: Unannotated,
+    over: Mapping[str, int],
+    passes: tuple[int, int],
+    report: Report,
+    resume: State | None,
+    *,
+    until_converged: bool = False,
+) -> Floats:
+    """Passes of `step(weights, total, i, seen)` over the examples in random order; the average of the weights.
+
+    A figure of a pass is the sum of the steps' divided by its number in `over`. `passes` are how many, and the seed.
+    """
+    epochs, seed = passes
+    state = resume or {
+        "weights": np.zeros(examples.size),
+        "total": np.zeros(examples.size),
+        "epoch": np.zeros(1, np.int64),
+    }
+    weights, total = state["weights"], state["total"]
+    done, count = int(state["epoch"][0]), len(examples.lengths)
+    average = weights - total / max(1, done * count)
+    for epoch in range(done, epochs):
+        sums = dict.fromkeys(over, 0.0)
+        for seen, i in enumerate(np.random.default_rng((seed, epoch)).permutation(count), start=epoch * count):
+            for name, value in step(weights, total, i, seen).items():
+                sums[name] += value
+        average = weights - total / max(1, (epoch + 1) * count)
+        state["epoch"][0] = epoch + 1
+        figures = {name: value / max(1, over[name]) for name, value in sums.items()}
+        goes_on = report(Pass(epoch + 1, average, figures, state))
+        if not goes_on or (until_converged and not sums["mistakes"]):
+            break
+    return average

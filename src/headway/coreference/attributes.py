@@ -1,0 +1,182 @@
+"""What is known of a mention by itself: its attributes as text.
+
+The head is the first word of a mention whose own head is outside. `kind` tells pronouns, names, other nominals and the
+rest apart; `cite` is the pronoun itself, or the kind. Number, gender and person are the head's features; a coordination
+is plural. `core` is the mention without determiners, case marks and punctuation at its edges. What other mentions of
+the document add: `seen` says whether an earlier one has the same core, or the same head; `count` how many have the head
+at all, as powers of two; `inside` whether an earlier one covers it.
+
+Who speaks and to whom is taken from the comments `# speaker = ` and `# addressee = ` where a file has them; without the
+second, a speaker talks to who spoke before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from headway.coreference.documents import Document, Mention
+from headway.treebank import Sentence, require_tree
+
+ATTRIBUTES = (
+    *("kind", "cite", "head", "lemma", "tag", "label", "governor", "relation", "first", "last", "before", "after"),
+    *("number", "gender", "person", "determiner", "length", "inside", "seen", "count", "type"),
+)
+KINDS = ("pronoun", "name", "nominal", "other")
+PRONOUN, NAME, NOMINAL, OTHER = range(4)
+_NOMINAL_TAGS = frozenset({"NOUN", "NUM", "SYM", "X", "ADJ", "DET"})
+_EDGES = frozenset({"det", "det:poss", "nmod:poss", "case", "punct"})
+_FUNCTION_TAGS = frozenset({"PUNCT", "ADP", "DET", "PART"})
+_LONGEST = 8  # words; longer mentions are alike
+
+
+@dataclass(frozen=True)
+class Described:
+    """A mention in its sentence."""
+
+    sentence: Sentence
+    heads: Sequence[int]
+    mention: Mention
+    speaker: str
+    addressee: str
+
+    @cached_property
+    def head(self) -> int:
+        """The first word whose head is not in the mention."""
+        words = set(self.mention.words)
+        return next(word for word in self.mention.words if self.heads[word] not in words)
+
+    @cached_property
+    def core(self) -> tuple[int, ...]:
+        """The words but for determiners, case marks and punctuation at the edges."""
+        words = list(self.mention.words)
+        while words[0] != self.head and self.label(words[0]) in _EDGES:
+            del words[0]
+        while words[-1] != self.head and self.label(words[-1]) in _EDGES:
+            del words[-1]
+        return tuple(words)
+
+    @cached_property
+    def kind(self) -> int:
+        tag = self.sentence.upos[self.head - 1]
+        if tag == "PRON" or (tag == "DET" and len(self.mention.words) == 1):
+            return PRONOUN
+        if tag == "PROPN":
+            return NAME
+        return NOMINAL if tag in _NOMINAL_TAGS else OTHER
+
+    def form(self, word: int) -> str:
+        """In lower case; "_" outside the sentence."""
+        return self.sentence.forms[word - 1].lower() if 0 < word <= len(self.sentence) else "_"
+
+    def lemma(self, word: int) -> str:
+        """In lower case; the form where there is no lemma, "_" for the root."""
+        lemma = self.sentence.lemmas[word - 1] if word else "_"
+        return self.form(word) if lemma == "_" else lemma.lower()
+
+    def label(self, word: int) -> str:
+        return str((self.sentence.labels or ())[word])
+
+    def text(self, words: Sequence[int]) -> str:
+        return " ".join(map(self.form, words))
+
+    def content(self) -> set[str]:
+        """The lemmas of the core's words that are no function words."""
+        return {self.lemma(word) for word in self.core if self.sentence.upos[word - 1] not in _FUNCTION_TAGS}
+
+    def initials(self) -> str:
+        """What a name of several words may be shortened to; "_" for anything else."""
+        if self.kind != NAME or len(self.core) < 2:
+            return "_"
+        first = (self.sentence.forms[word - 1][0] for word in self.core)
+        return "".join(letter for letter in first if letter.isupper()).lower() or "_"
+
+    def attributes(self) -> dict[str, str]:
+        """Those that need no other mention."""
+        words, head = self.mention.words, self.head
+        feats = _features(self.sentence.feats[head - 1])
+        governor = self.lemma(self.heads[head])
+        coordinated = any(self.heads[word] == head and self.label(word) == "conj" for word in words)
+        kind, xpos = KINDS[self.kind], self.sentence.xpos[head - 1]
+        return {
+            "kind": kind,
+            "cite": self.form(head) if self.kind == PRONOUN else kind,
+            "head": self.form(head),
+            "lemma": self.lemma(head),
+            "tag": self.sentence.upos[head - 1] if xpos == "_" else xpos,
+            "label": self.label(head),
+            "governor": governor,
+            "relation": f"{self.label(head)} {governor}",
+            "first": self.form(words[0]),
+            "last": self.form(words[-1]),
+            "before": self.form(words[0] - 1),
+            "after": self.form(words[-1] + 1),
+            "number": "Plur" if coordinated else feats.get("Number", "_"),
+            "gender": feats.get("Gender", "_"),
+            "person": feats.get("Person", "_"),
+            "determiner": self._determiner(),
+            "length": str(min(len(words), _LONGEST)),
+            "type": self.mention.type,
+        }
+
+    def _determiner(self) -> str:
+        """The article or demonstrative at the beginning; of a possessive or a number only that it is one."""
+        first = self.mention.words[0]
+        tag = self.sentence.upos[first - 1]
+        if first == self.head or tag not in ("DET", "PRON", "NUM"):
+            return "_"
+        return self.lemma(first) if tag == "DET" else tag
+
+
+def describe(document: Document) -> list[tuple[Described, dict[str, str]]]:
+    """Every mention of a document with all its attributes."""
+    trees = [require_tree(sentence).tolist() for sentence in document.sentences]
+    talk = _talk(document.sentences)
+    found = [
+        Described(document.sentences[m.sentence], trees[m.sentence], m, *talk[m.sentence]) for m in document.mentions
+    ]
+    described = [(mention, mention.attributes()) for mention in found]
+    counts = Counter(attributes["lemma"] for _, attributes in described)
+    cores: set[str] = set()
+    lemmas: set[str] = set()
+    covered = (-1, 0)  # the sentence, and its last word in a mention so far
+    for mention, attributes in described:
+        core, lemma = mention.text(mention.core), attributes["lemma"]
+        attributes["seen"] = "string" if core in cores else "head" if lemma in lemmas else "new"
+        attributes["count"] = str(counts[lemma].bit_length())
+        place = (mention.mention.sentence, mention.mention.words[-1])
+        attributes["inside"] = "yes" if covered >= place and covered[0] == place[0] else "no"
+        covered = max(covered, place)
+        cores.add(core)
+        lemmas.add(lemma)
+    return described
+
+
+def _talk(sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
+    """Who speaks each sentence, and to whom; "" where nobody is named."""
+    speakers = [_comment(sentence, "speaker") for sentence in sentences]
+    named = list(dict.fromkeys(filter(None, speakers)))
+    other = named[1] if len(named) > 1 else ""  # whom the first speaker talks to
+    talk, last = [], ""
+    for sentence, speaker in zip(sentences, speakers, strict=True):
+        if last and speaker and speaker != last:
+            other = last
+        talk.append((speaker, _comment(sentence, "addressee") or (other if speaker else "")))
+        last = speaker or last
+    return talk
+
+
+def _comment(sentence: Sentence, name: str) -> str:
+    """The value of a comment such as `# speaker = Ann`; "" if there is none."""
+    for comment in sentence.layout.comments:
+        key, _, value = comment.removeprefix("#").partition("=")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+@lru_cache(maxsize=1 << 12)
+def _features(feats: str) -> Mapping[str, str]:
+    return {} if feats == "_" else dict(part.partition("=")[::2] for part in feats.split("|"))

@@ -1,0 +1,38 @@
+"""Clusters without learning, to compare with: all mentions apart, all together, or together by their heads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from headway.coreference.attributes import PRONOUN, describe
+from headway.coreference.documents import Document
+from headway.inference.batch import Ints
+
+
+def all_singletons(document: Document) -> Ints:
+    """Every mention is a cluster."""
+    return np.arange(len(document.mentions))
+
+
+def one_cluster(document: Document) -> Ints:
+    """All mentions are one cluster."""
+    return np.zeros(len(document.mentions), np.int64)
+
+
+def head_match(document: Document) -> Ints:
+    """Mentions whose heads have the same lemma are a cluster; pronouns those of the same form."""
+    numbers: dict[Hashable, int] = {}
+    found = [
+        (mention.kind == PRONOUN, attributes["cite"] if mention.kind == PRONOUN else attributes["lemma"])
+        for mention, attributes in describe(document)
+    ]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in found], np.int64)
+
+
+BASELINES: dict[str, Callable[[Document], Ints]] = {
+    "all singletons": all_singletons,
+    "one cluster": one_cluster,
+    "head match": head_match,
+}

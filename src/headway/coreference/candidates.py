@@ -1,0 +1,115 @@
+"""Which antecedents a mention may have: sieves over the arcs of a document.
+
+Most of the M^2 / 2 arcs of a document are not worth scoring. As with the sieves of Lee et al. 2011, from which the
+systems of Fernandes et al. 2012 take their candidates, an arc is kept if any of them lets it through:
+
+    near      the antecedent is one of the `mentions` before
+    pronoun   the mention is a pronoun, and the antecedent not more than `sentences` before, or the same string
+    match     neither is a pronoun, and core, head, a content word or the initials are the same, at any distance
+
+Arcs go forward only, so every cluster has a tree below its first mention, and the best arborescence of the document is
+each mention's best arc: there are no cycles to break. The root is always a candidate. In training, a mention none of
+whose right antecedents is let through gets the nearest of them, so that every gold cluster has a tree. O(M^2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.coreference.attributes import PRONOUN
+from headway.coreference.coding import Coded
+from headway.coreference.pairs import Atoms, are_initials, pair_atoms, shared_words
+from headway.inference.batch import Ints
+from headway.inference.jit import kernel, part
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Arcs to the mentions of a document: those to m are start[m-1] to start[m], the root's first, then ascending."""
+
+    antecedent: Ints  # (K,) 0 is the root
+    start: Ints  # (M+1,)
+    atoms: Atoms  # (K, P)
+
+    @property
+    def mention(self) -> Ints:
+        """(K,) where each arc goes."""
+        return np.repeat(np.arange(1, len(self.start)), np.diff(self.start))
+
+
+@dataclass(frozen=True)
+class Sieves:
+    """How near an antecedent must be that nothing else speaks for: in mentions, and of a pronoun in sentences."""
+
+    mentions: int = 20
+    sentences: int = 5
+
+    def candidates(self, coded: Coded, clusters: Ints | None = None) -> Candidates:
+        """The arcs that a sieve lets through; with gold `clusters` (M,), also what these cannot be without."""
+        gold = np.zeros(0, np.int64) if clusters is None else clusters
+        start = np.zeros(len(coded.sentence), np.int64)
+        _sieve(coded, self.mentions, self.sentences, gold, start, np.zeros(0, np.int64))
+        np.cumsum(start, out=start)
+        antecedent = np.zeros(int(start[-1]), np.int64)
+        _sieve(coded, self.mentions, self.sentences, gold, start, antecedent)
+        return Candidates(antecedent, start, pair_atoms(coded, antecedent, start))
+
+
+def right_arcs(candidates: Candidates, clusters: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which arcs (K,) a tree of these clusters may have: within one, and from the root to its first mention."""
+    antecedent, mention = candidates.antecedent, candidates.mention
+    is_first = np.zeros(len(clusters) + 1, np.bool_)
+    is_first[1 + np.unique(clusters, return_index=True)[1]] = True
+    cluster = np.concatenate(([-1], clusters))
+    right: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.where(
+        antecedent == 0, is_first[mention], cluster[antecedent] == cluster[mention]
+    )
+    return right
+
+
+@kernel
+def _sieve(d: Coded, mentions: int, sentences: int, gold: Ints, start: Ints, antecedent: Ints) -> None:
+    """Count each mention's candidates into start[m]; where there is room for them, list them."""
+    listing = len(antecedent) > 0
+    for m in range(1, len(d.sentence)):
+        found, nearest, is_kept = 1, 0, False
+        for a in range(1, m):
+            is_right = len(gold) > 0 and gold[a - 1] == gold[m - 1]
+            if is_right:
+                nearest = a
+            if _passes(d, a, m, mentions, sentences):
+                is_kept |= is_right
+                if listing:
+                    antecedent[start[m - 1] + found] = a
+                found += 1
+        if nearest > 0 and not is_kept:
+            if listing:
+                _insert(antecedent[start[m - 1] + 1 : start[m]], nearest)
+            found += 1
+        if not listing:
+            start[m] = found
+
+
+@part
+def _passes(d: Coded, a: int, m: int, mentions: int, sentences: int) -> bool:
+    if m - a <= mentions:
+        return True
+    if d.kind[m] == PRONOUN:
+        return bool(d.sentence[m] - d.sentence[a] <= sentences or d.string[a] == d.string[m])
+    if d.kind[a] == PRONOUN:
+        return False
+    if d.lemma[a] == d.lemma[m] or d.core[a] == d.core[m]:
+        return True
+    return shared_words(d, a, m) > 1 or are_initials(d, a, m)
+
+
+@part
+def _insert(row: Ints, value: int) -> None:
+    """Into an ascending row whose last place is free."""
+    i = len(row) - 1
+    while i > 0 and row[i - 1] > value:
+        row[i] = row[i - 1]
+        i -= 1
+    row[i] = value

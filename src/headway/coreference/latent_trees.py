@@ -1,0 +1,164 @@
+"""Coreference as latent trees (fernandes2012 section 2.3): what the latent structure perceptron learns from.
+
+A document's mentions are the nodes of a tree below an artificial root. What hangs below one child of the root is a
+cluster, so a tree h leads to clusters y; many trees lead to the same. Scores are those of the candidate arcs, w·f.
+
+    best          h^ = each mention's best arc (arcs go forward: no cycles)
+    constrained   h~ = each mention's best arc among those that the gold clusters may have
+
+An arc that is not in h~ costs 1, one from the root `root_weight`, as Fernandes, dos Santos and Milidiú weigh it: above
+1, starting a cluster that nobody asked for is worse than joining a wrong one.
+
+Since a tree falls apart into one choice a mention, an example need not be a document: it is a stretch of at most so
+many mentions, each of which joins an earlier cluster, or none. Whole documents, as in the paper, are the stretches
+without end. Weights are updated after each stretch; shorter ones learn from newer weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from headway.coreference.candidates import Candidates, right_arcs
+from headway.coreference.coding import Coded
+from headway.coreference.pair_features import PairFeatures, Stretch, stretch
+from headway.features.blocks import Weights
+from headway.inference.batch import Floats, Ints
+from headway.inference.jit import kernel
+
+
+@dataclass(frozen=True)
+class MentionTrees:
+    """Stretches of training documents, with the arcs that gold clusters may have; what a learner may choose there."""
+
+    features: PairFeatures
+    stretches: Sequence[Stretch]
+    right: Sequence[np.ndarray[tuple[int], np.dtype[np.bool_]]]
+    root_weight: float = 1.0
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Mentions of each stretch."""
+        return np.array([len(each.start) - 1 for each in self.stretches], np.int64)
+
+    @property
+    def size(self) -> int:
+        return self.features.size
+
+    def score(self, weights: Weights, which: Ints) -> Floats:
+        """(K,): one stretch at a time."""
+        return self.features.score(weights, self.stretches[which.item()])
+
+    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
+        self.features.add(weights, self.stretches[which.item()], amounts)
+
+    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
+        """The best tree."""
+        return _chosen(scores, self.stretches[which.item()].start)
+
+    def constrained(self, scores: Floats, which: Ints) -> Floats:
+        """The best tree of the gold clusters."""
+        i = which.item()
+        return _chosen(np.where(self.right[i], scores, -np.inf), self.stretches[i].start)
+
+    def cost(self, latent: Floats, which: Ints) -> Floats:
+        cost: Floats = 1.0 - latent
+        cost[self.stretches[which.item()].antecedent == 0] *= self.root_weight
+        return cost
+
+    def output(self, latent: Floats, which: Ints) -> Ints:
+        """The arcs chosen, one a mention: what each of them joins."""
+        return np.flatnonzero(latent)
+
+    def loss(self, output: Ints, which: Ints) -> float:
+        """How many mentions join a wrong cluster, or start one that is none, or do not start their own."""
+        return float((~self.right[which.item()][output]).sum())
+
+
+@dataclass(frozen=True)
+class ClosestTrees:
+    """The same stretches with one tree for the gold clusters, given: every mention below the closest right one."""
+
+    trees: MentionTrees
+
+    @property
+    def lengths(self) -> Ints:
+        return self.trees.lengths
+
+    @property
+    def size(self) -> int:
+        return self.trees.size
+
+    def score(self, weights: Weights, which: Ints) -> Floats:
+        return self.trees.score(weights, which)
+
+    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
+        self.trees.add(weights, which, amounts)
+
+    def gold(self, which: Ints) -> Floats:
+        closeness = self.trees.stretches[which.item()].antecedent.astype(np.float64)
+        return self.trees.constrained(closeness, which)
+
+    def cost(self, which: Ints) -> Floats:
+        return self.trees.cost(self.gold(which), which)
+
+
+def mention_trees(
+    features: PairFeatures,
+    documents: Sequence[tuple[Coded, Candidates, Ints]],
+    longest: int | None,
+    root_weight: float = 1.0,
+) -> MentionTrees:
+    """Documents with their gold clusters, in stretches of at most `longest` mentions."""
+    stretches, right = [], []
+    for coded, candidates, clusters in documents:
+        count = len(clusters)
+        allowed = right_arcs(candidates, clusters)
+        for first in range(1, count + 1, longest or max(1, count)):
+            last = min(count, first + longest - 1) if longest else count
+            stretches.append(stretch(coded, candidates, first, last))
+            right.append(allowed[candidates.start[first - 1] : candidates.start[last]])
+    return MentionTrees(features, stretches, right, root_weight)
+
+
+def best_heads(scores: Floats, candidates: Candidates) -> Ints:
+    """The best tree of a document, heads (M+1,) with heads[0] == -1."""
+    arcs = np.flatnonzero(_chosen(scores, candidates.start))
+    return np.concatenate(([-1], candidates.antecedent[arcs]))
+
+
+def clusters_of(heads: Ints) -> Ints:
+    """The clusters (M,) that a tree (M+1,) leads to, numbered from 0 by their first mentions.
+
+    >>> clusters_of(np.array([-1, 0, 0, 1, 2]))
+    array([0, 1, 0, 1])
+    """
+    clusters = np.zeros(len(heads), np.int64)
+    found = 0
+    for m in range(1, len(heads)):
+        if heads[m] == 0:
+            clusters[m] = found
+            found += 1
+        else:
+            clusters[m] = clusters[heads[m]]
+    return clusters[1:]
+
+
+def _chosen(scores: Floats, start: Ints) -> Floats:
+    chosen = np.zeros(len(scores))
+    _choose(scores, start, chosen)
+    return chosen
+
+
+@kernel
+def _choose(scores: Floats, start: Ints, chosen: Floats) -> None:
+    """1 on the best arc of each mention; of equals the nearest."""
+    for i in range(len(start) - 1):
+        best = start[i]
+        for k in range(start[i] + 1, start[i + 1]):
+            if scores[k] >= scores[best]:
+                best = k
+        chosen[best] = 1.0

@@ -1,0 +1,219 @@
+"""Features of arcs between mentions: a readable table of templates, compiled into hashed keys.
+
+One template a line: atoms, then after a bar the ways it fires.
+
+    p.head p.sentences | - m am
+
+An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), or says how the two compare
+(`p.string`); `attributes` and `pairs` have their names. After the bar: `-` the atoms alone, `m` with what the mention
+is (its pronoun, or its kind), `am` with what both are. Each way is a template of its own. The root has no attributes,
+and every template knows whether the antecedent is the root.
+
+The values of an arc are one row of numbers x: a's attributes, m's, the pair's atoms. A key is the sum of odd
+multipliers times the x of a template's atoms, modulo 2^64, and its upper bits are the place of its weight in the
+template's block, as in `headway.features`; blocks are sized from the keys of the arcs that gold clusters may have.
+Scoring K arcs with T templates is O(K T).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.coreference.attributes import ATTRIBUTES
+from headway.coreference.candidates import Candidates
+from headway.coreference.coding import Coded
+from headway.coreference.pairs import PAIR_ATOMS, Atoms
+from headway.errors import TemplateError
+from headway.features.blocks import Keys, Weights, bits_for, check_bits, multiplier, offsets_and_drops
+from headway.inference.batch import Floats, Ints
+from headway.inference.jit import kernel, part
+
+Template = tuple[str, ...]
+
+_NAMES = (
+    *(f"a.{name}" for name in ATTRIBUTES),
+    *(f"m.{name}" for name in ATTRIBUTES),
+    *(f"p.{name}" for name in PAIR_ATOMS),
+)
+_WAYS: dict[str, Template] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
+
+
+def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template, ...]:
+    """The templates of a table, each way a line fires on its own.
+
+    >>> parse_pair_templates("p.head | - m")
+    (('p.head',), ('p.head', 'm.cite'))
+    """
+    found: dict[frozenset[str], Template] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = line.partition("#")[0].strip()
+        if not content:
+            continue
+        atoms, bar, ways = (part.strip() for part in content.partition("|"))
+        unknown = [f"atom {x!r}" for x in atoms.split() if x not in _NAMES]
+        unknown += [f"way {x!r}" for x in ways.split() if x not in _WAYS]
+        if unknown or not (atoms and ways and bar):
+            cause = f"unknown {unknown[0]}" if unknown else "no template"
+            raise TemplateError(f"{source}, line {number}: {cause}; write lines such as `p.head m.first | - m am`")
+        for way in ways.split():
+            template = tuple(dict.fromkeys((*atoms.split(), *_WAYS[way])))
+            found.setdefault(frozenset(template), template)
+    return tuple(found.values())
+
+
+def pair_templates(*, types: bool) -> tuple[Template, ...]:
+    """The templates that come with Headway; those over entity types only where these are to be used."""
+    table = (resources.files("headway.coreference") / "pair_templates.txt").read_text("utf-8")
+    return tuple(
+        template
+        for template in parse_pair_templates(table, "pair_templates.txt")
+        if types or not any(atom.endswith(".type") for atom in template)
+    )
+
+
+class Compiled(NamedTuple):
+    """The templates as arrays; the atoms of template t are start[t] to start[t+1]."""
+
+    start: Ints  # (T+1,)
+    place: Ints  # in the row of values
+    multiplier: Keys
+    offset: Ints  # (T,) where the block begins
+    drop: Keys  # (T,) 64 - bits: what is shifted out of the key
+
+
+class Stretch(NamedTuple):
+    """Some mentions of a document in a row, and their candidate arcs: those to mention first + i are start[i] on."""
+
+    codes: NDArray[np.int32]
+    antecedent: Ints
+    atoms: Atoms
+    start: Ints
+    first: int
+
+
+def stretch(coded: Coded, candidates: Candidates, first: int = 1, last: int | None = None) -> Stretch:
+    """The mentions from `first` to `last` (numbered from 1), or all of them."""
+    start = candidates.start[first - 1 : None if last is None else last + 1]
+    arcs = slice(int(start[0]), int(start[-1]))
+    return Stretch(coded.codes, candidates.antecedent[arcs], candidates.atoms[arcs], start - start[0], first)
+
+
+@dataclass(frozen=True)
+class PairFeatures:
+    """Templates with blocks of 2^bits weights, one after the other."""
+
+    templates: tuple[Template, ...]
+    bits: tuple[int, ...]
+    compiled: Compiled
+
+    @classmethod
+    def learn(cls, templates: Sequence[Template], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
+        """Size the blocks from some arcs of each stretch."""
+        sketch = cls.compile(templates, [1] * len(templates))
+        fired = [list(map(np.unique, sketch.keys(each, which).T)) for each, which in arcs]
+        counts = [len(np.unique(np.concatenate(keys))) for keys in zip(*fired, strict=True)] or [0] * len(templates)
+        return cls.compile(templates, list(map(bits_for, counts)))
+
+    @classmethod
+    def compile(cls, templates: Sequence[Template], bits: Sequence[int]) -> PairFeatures:
+        """The features that a saved model lists."""
+        check_bits(bits)
+        if len(bits) != len(templates) or any(atom not in _NAMES for template in templates for atom in template):
+            raise TemplateError("the templates of mention pairs are damaged; save the model again")
+        whole = [(*template, "p.root") for template in templates]
+        compiled = Compiled(
+            np.concatenate(([0], np.cumsum([len(atoms) for atoms in whole]))).astype(np.int64),
+            np.array([_NAMES.index(atom) for atoms in whole for atom in atoms], np.int64),
+            np.array([multiplier(" ".join(atoms), atom) for atoms in whole for atom in atoms], np.uint64),
+            *offsets_and_drops(bits),
+        )
+        return cls(tuple(templates), tuple(bits), compiled)
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return sum(1 << bits for bits in self.bits)
+
+    def score(self, weights: Weights, arcs: Stretch) -> Floats:
+        """w·f of every arc, (K,)."""
+        scores = np.zeros(len(arcs.antecedent))
+        _score(weights, arcs, self.compiled, scores)
+        return scores
+
+    def add(self, weights: Weights, arcs: Stretch, amounts: Floats) -> None:
+        """weights += amounts (K,) x features."""
+        _add(weights, arcs, self.compiled, amounts)
+
+    def keys(self, arcs: Stretch, which: Ints) -> Keys:
+        """What fires on some arcs, (len(which), T)."""
+        keys = np.zeros((len(which), len(self.templates)), np.uint64)
+        _fire_some(arcs, self.compiled, which, keys)
+        return keys
+
+
+@part
+def _fill(codes: NDArray[np.int32], atoms: Atoms, a: int, m: int, values: Ints) -> None:
+    """The values of one arc."""
+    count = codes.shape[1]
+    for i in range(count):
+        values[i] = codes[a, i]
+        values[count + i] = codes[m, i]
+    for i in range(len(atoms)):
+        values[2 * count + i] = atoms[i]
+
+
+@part
+def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys) -> None:
+    """The key of every template."""
+    for t in range(len(keys)):
+        key = np.uint64(0)
+        for k in range(start[t], start[t + 1]):
+            key += multipliers[k] * np.uint64(values[place[k]] + 1)
+        keys[t] = key
+
+
+# The arrays of a tuple are named before the loops: taking them out of it in there counts references for each arc.
+@kernel
+def _score(weights: Weights, arcs: Stretch, c: Compiled, scores: Floats) -> None:
+    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
+    begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
+    values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
+    for i in range(len(arcs.start) - 1):
+        for k in range(arcs.start[i], arcs.start[i + 1]):
+            _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
+            _fire(values, begins, places, multipliers, keys)
+            score = 0.0
+            for t in range(len(keys)):
+                score += weights[offset[t] + np.int64(keys[t] >> drop[t])]
+            scores[k] = score
+
+
+@kernel
+def _add(weights: Weights, arcs: Stretch, c: Compiled, amounts: Floats) -> None:
+    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
+    begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
+    values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
+    for i in range(len(arcs.start) - 1):
+        for k in range(arcs.start[i], arcs.start[i + 1]):
+            if amounts[k] == 0.0:
+                continue
+            _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
+            _fire(values, begins, places, multipliers, keys)
+            for t in range(len(keys)):
+                weights[offset[t] + np.int64(keys[t] >> drop[t])] += amounts[k]
+
+
+@kernel
+def _fire_some(arcs: Stretch, c: Compiled, which: Ints, fired: Keys) -> None:
+    values = np.empty(2 * arcs.codes.shape[1] + arcs.atoms.shape[1], np.int64)
+    for row in range(len(which)):
+        k = which[row]
+        m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
+        _fill(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, values)
+        _fire(values, c.start, c.place, c.multiplier, fired[row])

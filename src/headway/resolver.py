@@ -1,0 +1,193 @@
+"""Coreference from end to end: `Resolver.train`, from annotated documents to a model, and `Resolver.resolve`.
+
+resolver = Resolver.train("train.conllu", dev="dev.conllu")
+for resolved in resolver.resolve(read_documents("new.conllu")):
+    print(resolved.document.clusters)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from headway import __version__
+from headway.archive import load_archive, save_archive
+from headway.coreference.candidates import Sieves, right_arcs
+from headway.coreference.coding import Coder
+from headway.coreference.documents import Document, read_documents
+from headway.coreference.latent_trees import ClosestTrees, MentionTrees, best_heads, clusters_of, mention_trees
+from headway.coreference.mentions import tree_mentions
+from headway.coreference.model import KIND, CoreferenceModel
+from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
+from headway.errors import TrainingError
+from headway.evaluation import CoreferenceScores, evaluate_coreference
+from headway.inference.batch import Floats, Ints
+from headway.learning.latent_perceptron import LatentPerceptron
+from headway.learning.perceptron import Perceptron
+from headway.training import Monitor, Show
+
+Source = str | os.PathLike[str] | Iterable[Document]
+Tree = Literal["latent", "closest"]
+
+
+@dataclass(frozen=True)
+class ResolverSettings:
+    """What a resolver is trained with.
+
+    `margin` is C of the large-margin version, 0 without; `root_weight` what an arc from the root costs then, beside 1
+    for the others. The weights are updated after every `stretch` mentions, None: after every document, as in the paper.
+    `mentions` and `sentences` are the sieves'. `types` uses the entity types of the marks, where they will be known.
+    The `tree` behind a gold cluster is latent, or every mention's closest antecedent.
+    """
+
+    epochs: int = 10
+    margin: float = 10.0
+    root_weight: float = 1.0
+    stretch: int | None = 10
+    mentions: int = Sieves.mentions
+    sentences: int = Sieves.sentences
+    types: bool = False
+    tree: Tree = "latent"
+    patience: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "mentions", "patience"):
+            if getattr(self, name) < 1:
+                raise TrainingError(f"{name} is {getattr(self, name)}; at least one is needed")
+        if self.stretch is not None and self.stretch < 1:
+            raise TrainingError(f"stretch is {self.stretch}; expected mentions, at least one, or None")
+        for name in ("margin", "root_weight", "sentences"):
+            value = getattr(self, name)
+            if not (value >= 0 and np.isfinite(value)):
+                raise TrainingError(f"{name} is {value}; expected 0 or a number above")
+        if self.tree not in get_args(Tree):
+            raise TrainingError(f"tree is {self.tree!r}; expected any of {', '.join(get_args(Tree))}")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A document with the clusters that were found, and the tree over its mentions behind them, heads (M+1,)."""
+
+    document: Document
+    heads: Ints
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """A trained model of coreference."""
+
+    model: CoreferenceModel
+
+    @classmethod
+    def train(cls, train: Source, dev: Source | None = None, *, show: Show | None = None, **settings: Any) -> Resolver:
+        """Train on documents with clusters; `settings` are the fields of `ResolverSettings`.
+
+        With `dev`, the weights of the pass with the best CoNLL average are kept, and training stops early.
+        """
+        chosen = ResolverSettings(**settings)
+        documents = _documents(train, "the training data")
+        coder, sieves = Coder.learn(documents), Sieves(chosen.mentions, chosen.sentences)
+        trees = _trees(documents, coder, sieves, chosen)
+        held_out = None if dev is None else _Development(_documents(dev, "the development data"), coder, sieves)
+        score = None if held_out is None else lambda weights: held_out.conll(trees.features, weights)
+        monitor = Monitor("coreference", chosen.epochs, chosen.patience, score, show)
+        if chosen.tree == "latent":
+            LatentPerceptron(trees, chosen.epochs, chosen.margin, chosen.seed).fit(trees, monitor)
+        else:
+            Perceptron(trees, chosen.epochs, chosen.margin, chosen.seed).fit(ClosestTrees(trees), monitor)
+        assert monitor.best is not None
+        about = {
+            "headway": __version__,
+            "settings": asdict(chosen),
+            "train": {
+                "documents": len(documents),
+                "mentions": sum(len(document.mentions) for document in documents),
+                "sha256": documents_checksum(documents),
+            },
+            "best_pass": monitor.best_pass(),
+            "history": monitor.history,
+        }
+        return cls(CoreferenceModel(coder, sieves, trees.features, monitor.best, about))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Resolver:
+        """One saved earlier. Loading checks all, runs nothing."""
+        return cls(CoreferenceModel.from_archive(load_archive(path, KIND), str(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file; an interruption leaves the old file as it was."""
+        save_archive(self.model.to_archive(), path)
+
+    def resolve(self, documents: Iterable[Document], *, find_mentions: bool = False) -> Iterator[Resolved]:
+        """The clusters of each document's mentions, one document in memory at a time.
+
+        The clusters that a document comes with are not looked at. With `find_mentions` its mentions are not either:
+        they are those that its trees have (`headway.coreference.tree_mentions`).
+        """
+        for document in documents:
+            given = document
+            if find_mentions:
+                mentions = tree_mentions(document.sentences)
+                given = document.with_mentions(mentions, np.arange(len(mentions)))
+            heads = self.model.heads(given)
+            yield Resolved(given.with_clusters(clusters_of(heads)), heads)
+
+
+def score_documents(
+    gold: Iterable[Document], predicted: Iterable[Document], *, singletons: bool = True
+) -> CoreferenceScores:
+    """Score clusters against the right ones, document by document."""
+    pairs = ((key.partition(), response.partition()) for key, response in zip(gold, predicted, strict=True))
+    return evaluate_coreference(pairs, singletons=singletons)
+
+
+def documents_checksum(documents: Iterable[Document]) -> str:
+    """Names the data a figure comes from: words, trees, mentions and clusters, whatever the names of the entities."""
+    digest = hashlib.sha256()
+    for document in documents:
+        for sentence in document.sentences:
+            digest.update(sentence.to_conllx().replace("\r\n", "\n").encode())
+        spans = [(mention.sentence, mention.words) for mention in document.mentions]
+        digest.update(repr((spans, document.clusters.tolist())).encode())
+    return digest.hexdigest()[:16]
+
+
+def _documents(source: Source, name: str) -> list[Document]:
+    shown = str(source) if isinstance(source, (str, os.PathLike)) else name
+    documents = list(read_documents(source) if isinstance(source, (str, os.PathLike)) else source)
+    if not any(document.mentions for document in documents):
+        raise TrainingError(f"{shown}: has no Entity= marks in MISC; give documents with annotated mentions")
+    return documents
+
+
+def _trees(documents: Sequence[Document], coder: Coder, sieves: Sieves, settings: ResolverSettings) -> MentionTrees:
+    """The training examples, and features sized from the arcs that gold clusters may have."""
+    coded = [coder.code(document) for document in documents]
+    gold = [document.clusters for document in documents]
+    candidates = [sieves.candidates(each, clusters) for each, clusters in zip(coded, gold, strict=True)]
+    material = list(zip(coded, candidates, gold, strict=True))
+    right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in material)
+    features = PairFeatures.learn(pair_templates(types=settings.types), right)
+    return mention_trees(features, material, settings.stretch, settings.root_weight)
+
+
+class _Development:
+    """Development documents, coded once."""
+
+    def __init__(self, documents: Sequence[Document], coder: Coder, sieves: Sieves) -> None:
+        self._documents = documents
+        self._candidates = [(coded, sieves.candidates(coded)) for coded in map(coder.code, documents)]
+
+    def conll(self, features: PairFeatures, weights: Floats) -> float:
+        """The CoNLL average, in percent."""
+        found = [
+            document.with_clusters(clusters_of(best_heads(features.score(weights, stretch(coded, arcs)), arcs)))
+            for document, (coded, arcs) in zip(self._documents, self._candidates, strict=True)
+        ]
+        return 100 * score_documents(self._documents, found).conll
