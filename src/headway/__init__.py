@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         require,
     )
     from headway.pipeline import Parser
+    from headway.resolver import Resolver
     from headway.treebank import Sentence, read_treebank, write_treebank
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _WHERE = {
     "GrandSiblingParts": "headway.inference",
     "LabelledTreeDistribution": "headway.inference",
     "Parser": "headway.pipeline",
+    "Resolver": "headway.resolver",
     "Sentence": "headway.treebank",
     "SiblingDistribution": "headway.inference",
     "SiblingParts": "headway.inference",
@@ -56,6 +58,7 @@ __all__ = [
     "LabelledTreeDistribution",
     "NoTreeError",
     "Parser",
+    "Resolver",
     "Sentence",
     "SiblingDistribution",
     "SiblingParts",

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,7 +25,7 @@ from headway.coreference.latent_trees import ClosestTrees, MentionTrees, best_he
 from headway.coreference.mentions import tree_mentions
 from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
-from headway.errors import TrainingError
+from headway.errors import EvaluationError, TrainingError
 from headway.evaluation import CoreferenceScores, evaluate_coreference
 from headway.inference.batch import Floats, Ints
 from headway.learning.latent_perceptron import LatentPerceptron
@@ -143,8 +144,22 @@ def score_documents(
     gold: Iterable[Document], predicted: Iterable[Document], *, singletons: bool = True
 ) -> CoreferenceScores:
     """Score clusters against the right ones, document by document."""
-    pairs = ((key.partition(), response.partition()) for key, response in zip(gold, predicted, strict=True))
+    pairs = ((key.partition(), response.partition()) for key, response in paired_documents(gold, predicted))
     return evaluate_coreference(pairs, singletons=singletons)
+
+
+def paired_documents(gold: Iterable[Document], predicted: Iterable[Document]) -> Iterator[tuple[Document, Document]]:
+    """The documents of two files that hold the same text; an error names the first that differ."""
+    for number, (key, response) in enumerate(zip_longest(gold, predicted), start=1):
+        if key is None or response is None:
+            more, fewer = ("gold", "predicted") if response is None else ("predicted", "gold")
+            raise EvaluationError(f"document {number} is {more} only, not {fewer}; give two files of one text")
+        if [s.forms for s in key.sentences] != [s.forms for s in response.sentences]:
+            raise EvaluationError(
+                f"document {number} ({key.name or 'unnamed'}) has other words in the predicted file; give two files "
+                "of one text"
+            )
+        yield key, response
 
 
 def documents_checksum(documents: Iterable[Document]) -> str:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from headway import __version__
-from headway.cli import constrain, draw, evaluate, induce, info, parse, reproduce, train, tune
+from headway.cli import constrain, coref, draw, evaluate, induce, info, parse, reproduce, train, tune
 from headway.cli.failures import in_one_sentence
 
 
@@ -57,6 +57,11 @@ def headway(
     """Headway finds the head of every word: train a dependency parser, parse, evaluate."""
 
 
+_coref = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Coreference: train a model, resolve, evaluate.")
+_coref.command(epilog=_examples(*coref.TRAIN_EXAMPLES))(coref.train)
+_coref.command(epilog=_examples(*coref.PARSE_EXAMPLES))(coref.parse)
+_coref.command(epilog=_examples(*coref.EVALUATE_EXAMPLES))(coref.evaluate)
+
 app.command(epilog=_examples(*train.EXAMPLES))(train.train)
 app.command(epilog=_examples(*constrain.EXAMPLES))(constrain.constrain)
 app.command(epilog=_examples(*induce.EXAMPLES))(induce.induce)
@@ -65,4 +70,5 @@ app.command(epilog=_examples(*draw.EXAMPLES))(draw.draw)
 app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
 app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
 app.command(epilog=_examples(*info.EXAMPLES))(info.info)
+app.add_typer(_coref, name="coref")
 app.command(epilog=_examples(*reproduce.EXAMPLES))(reproduce.reproduce)

@@ -1,4 +1,4 @@
-"""`headway draw`: trees as pictures: SVG, PNG, PDF, or text for the terminal.
+"""`headway draw`: trees as pictures: SVG, PNG, PDF, or text for the terminal; coreference also as a page.
 
 Trees come from a treebank, or from a parser (`--model`), which also knows how probable each head is. Probabilities that
 `headway parse --marginals` wrote are used where every word has one.
@@ -37,6 +37,8 @@ EXAMPLES = (
     "headway draw new.conllu --model model.headway --heatmap -o heads.svg",
     'echo "Dogs bark." | headway draw - --model en --format text',
     "headway draw parsed.conllu --format text",
+    "headway draw resolved.conllu --coref --sentence 2 -o clusters.html",
+    "headway draw gold.conllu --coref --model model.coref -o errors.svg",
 )
 
 _PROBABILITY = "HeadProbability="
@@ -50,9 +52,10 @@ class Picture(StrEnum):
     PNG = "png"
     PDF = "pdf"
     TEXT = "text"
+    HTML = "html"
 
 
-_ENDINGS = {".svg": Picture.SVG, ".png": Picture.PNG, ".pdf": Picture.PDF, ".txt": Picture.TEXT}
+_ENDINGS = {".svg": Picture.SVG, ".png": Picture.PNG, ".pdf": Picture.PDF, ".txt": Picture.TEXT, ".html": Picture.HTML}
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ def draw(
     ] = None,
     format: Annotated[Picture | None, typer.Option(help="What to draw.", show_default="by OUT's name, or svg")] = None,
     sentence: Annotated[
-        str | None, typer.Option(metavar="N|all", help="Which sentence, the first is 1.", show_default="1")
+        str | None,
+        typer.Option(metavar="N|all", help="Which sentence, or document; the first is 1.", show_default="1"),
     ] = None,
     gold: Annotated[
         str | None, typer.Option(metavar="FILE", help="The right trees: show what INPUT's have wrong.")
@@ -99,13 +103,25 @@ def draw(
     heatmap: Annotated[
         bool, typer.Option("--heatmap", help="Draw the probability of every head of every word; needs --model.")
     ] = False,
+    coref: Annotated[
+        bool,
+        typer.Option(
+            "--coref", help="Draw the clusters of documents, and their latent trees; MODEL is headway coref train's."
+        ),
+    ] = False,
 ) -> None:
     """Draw trees.
 
-    One sentence is one picture. Several (--sentence all) are numbered files.
+    One sentence is one picture. Several (--sentence all) are numbered files. With --coref a document is one.
     """
     wanted = _wanted(sentence)
     picture = _picture(output, format)
+    if coref:
+        _require_coref_sense(output or input, picture, wanted, [gold, heatmap, probabilities])
+        _draw_coreference(input, output, picture, sentence, wanted, model)
+        return
+    if picture is Picture.HTML:
+        raise typer.BadParameter("pages are for coreference; give --coref, or draw another --format")
     _require_sense(input, output, picture, wanted, gold, model, heatmap, probabilities)
     if picture in (Picture.PNG, Picture.PDF):
         from headway.drawing.matplotlib_export import require_matplotlib
@@ -118,6 +134,30 @@ def draw(
     for each, right in _with_gold(found, gold, wanted, input):
         target = _target(input, output, picture, sentence, each.number)
         _save(_drawing(each, right, heatmap, probabilities), picture, target)
+
+
+def _require_coref_sense(target: str, picture: Picture, wanted: int | None, others: list[object]) -> None:
+    if any(each not in (None, False) for each in others):
+        raise typer.BadParameter("--coref draws clusters; leave out --gold, --heatmap and --probabilities")
+    if picture is Picture.TEXT:
+        raise typer.BadParameter("clusters are drawn as svg, html, png or pdf; give another --format")
+    _require_place(target, picture, wanted)
+
+
+def _draw_coreference(
+    input: str, output: str | None, picture: Picture, sentence: str | None, wanted: int | None, model: str | None
+) -> None:
+    from headway.cli.coreference_pictures import coreference_pictures
+    from headway.coreference import read_documents
+
+    chosen = _chosen(read_documents(input), wanted, input, "document")
+    pictures = coreference_pictures((document for _, document in chosen), model)
+    for number, each in enumerate(pictures, start=wanted or 1):
+        target = _target(input, output, picture, sentence, number)
+        if picture is Picture.HTML:
+            _save_text(each.page(), target)
+        else:
+            _save(each.drawing(), picture, target)
 
 
 def _wanted(sentence: str | None) -> int | None:
@@ -166,11 +206,17 @@ def _require_sense(
         if heatmap or gold is not None:
             raise typer.BadParameter("text shows trees only; give another --format for --gold and --heatmap")
         return
-    if (output or input) == "-":
-        if wanted is None:
-            raise typer.BadParameter("several pictures do not fit into standard output; give -o OUT")
-        if picture is not Picture.SVG and sys.stdout.isatty():
-            raise typer.BadParameter(f"a terminal cannot show {picture.upper()}; give -o OUT, or --format text")
+    _require_place(output or input, picture, wanted)
+
+
+def _require_place(target: str, picture: Picture, wanted: int | None) -> None:
+    """Standard output takes one picture, a terminal no binary one."""
+    if target != "-":
+        return
+    if wanted is None:
+        raise typer.BadParameter("several pictures do not fit into standard output; give -o OUT")
+    if picture in (Picture.PNG, Picture.PDF) and sys.stdout.isatty():
+        raise typer.BadParameter(f"a terminal cannot show {picture.upper()}; give -o OUT, or --format text")
 
 
 def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_Found]:
@@ -204,17 +250,19 @@ def _plain_name(input: str) -> Path:
 _Item = TypeVar("_Item")
 
 
-def _chosen(items: Iterable[_Item], wanted: int | None, name: str) -> Iterator[tuple[int, _Item]]:
-    """The sentence of that number, or all of them; an error if there is none."""
+def _chosen(
+    items: Iterable[_Item], wanted: int | None, name: str, what: str = "sentence"
+) -> Iterator[tuple[int, _Item]]:
+    """The sentence (or document) of that number, or all of them; an error if there is none."""
     shown, number = "standard input" if name == "-" else name, 0
     for number, item in enumerate(islice(items, wanted), start=1):
         if wanted in (None, number):
             yield number, item
     if number == 0:
-        raise TreebankError("there are no sentences; give a treebank", shown)
+        raise TreebankError(f"there are no {what}s; give a treebank", shown)
     if wanted is not None and number < wanted:
-        count = "there is 1 sentence" if number == 1 else f"there are {number} sentences"
-        raise TreebankError(f"sentence {wanted} does not exist; {count}", shown)
+        count = f"there is 1 {what}" if number == 1 else f"there are {number} {what}s"
+        raise TreebankError(f"{what} {wanted} does not exist; {count}", shown)
 
 
 def _with_gold(
@@ -308,12 +356,19 @@ def _target(input: str, output: str | None, picture: Picture, sentence: str | No
 def _save(drawing: Drawing, picture: Picture, target: str) -> None:
     if picture is Picture.SVG:
         from headway.drawing import to_svg
-        from headway.treebank.streams import open_target
 
-        with open_target(target) as write:
-            write(to_svg(drawing))
-    else:
-        _write(_painted(drawing, picture), target)
+        _save_text(to_svg(drawing), target)
+        return
+    _write(_painted(drawing, picture), target)
+    if target != "-":
+        note(f"wrote {target}")
+
+
+def _save_text(text: str, target: str) -> None:
+    from headway.treebank.streams import open_target
+
+    with open_target(target) as write:
+        write(text)
     if target != "-":
         note(f"wrote {target}")
 

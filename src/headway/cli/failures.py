@@ -61,7 +61,7 @@ def require_one_standard_input(*names: str | None) -> None:
 
 
 class Skipped:
-    """Counts the malformed sentences that `--skip-bad` leaves out.
+    """Counts the malformed sentences, or documents, that `--skip-bad` leaves out.
 
     >>> skipped = Skipped()
     >>> skipped(TreebankError("the ID is 'x'; expected 1", "a.conllu", 7))
@@ -69,7 +69,8 @@ class Skipped:
     "1 malformed sentence left out; the first: a.conllu, line 7: the ID is 'x'; expected 1"
     """
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "sentence") -> None:
+        self.what = what
         self.count = 0
         self._first: TreebankError | None = None
 
@@ -78,7 +79,7 @@ class Skipped:
         self._first = self._first or error
 
     def __str__(self) -> str:
-        return f"{self.count} malformed sentence{'s' * (self.count != 1)} left out; the first: {self._first}"
+        return f"{self.count} malformed {self.what}{'s' * (self.count != 1)} left out; the first: {self._first}"
 
     def report(self) -> None:
         """Say how many there were, if there were any."""

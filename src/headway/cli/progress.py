@@ -76,7 +76,7 @@ def figures_text(progress: Progress) -> str:
     """
     figures = [f"{name} {value:.3g}" for name, value in progress.figures.items()]
     if progress.dev is not None:
-        figures.append(f"dev UAS {progress.dev:.2f}")
+        figures.append(f"dev {'CoNLL' if progress.stage == 'coreference' else 'UAS'} {progress.dev:.2f}")
     return "  ".join(figures)
 
 

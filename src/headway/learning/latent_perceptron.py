@@ -36,7 +36,7 @@ class LatentExamples(Unannotated, Protocol):
         ...
 
     def cost(self, latent: Floats, which: Ints) -> Floats:
-        """l(h~, h), part by part: what each costs while a margin is asked for, 0 on `latent`; shaped like the scores."""
+        """l(h~, h), part by part: what each costs while a margin is asked for, 0 on `latent`, which is h~."""
         ...
 
     def output(self, latent: Floats, which: Ints) -> Any:

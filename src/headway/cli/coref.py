@@ -1,0 +1,219 @@
+"""`headway coref train | parse | evaluate`: which mentions of a document name the same thing.
+
+Documents are CoNLL-U with `Entity=` marks in MISC (`headway.coreference` has the format), and have dependency trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway.cli import options
+from headway.cli.failures import Skipped, interrupted, require_one_standard_input
+from headway.cli.progress import training_progress
+from headway.cli.signature import SummedFile, print_json, signature, signature_line
+from headway.cli.tables import printable, table
+from headway.errors import TreebankError
+
+if TYPE_CHECKING:
+    from headway.coreference import Document
+    from headway.evaluation import CoreferenceScores
+
+TRAIN_EXAMPLES = (
+    "headway coref train train.conllu --dev dev.conllu -o model.coref",
+    "headway coref train train.conllu --margin 30 --root-weight 1.5 -o model.coref",
+)
+PARSE_EXAMPLES = (
+    "headway coref parse model.coref new.conllu -o resolved.conllu",
+    "headway parse en news.txt | headway coref parse model.coref - --mentions trees --drop-singletons",
+)
+EVALUATE_EXAMPLES = (
+    "headway coref evaluate gold.conllu resolved.conllu",
+    "headway coref evaluate gold.conllu resolved.conllu --json | jq .kept.conll",
+)
+
+_METRICS = {
+    "mentions": "mentions",
+    "MUC": "muc",
+    "B-cubed": "b_cubed",
+    "CEAF-m": "ceaf_m",
+    "CEAF-e": "ceaf_e",
+    "BLANC": "blanc",
+    "LEA": "lea",
+}
+
+
+class Mentions(StrEnum):
+    """Where the mentions come from."""
+
+    GIVEN = "given"
+    TREES = "trees"
+
+
+def train(
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="Documents with trees and Entity= marks: CoNLL-U; - is stdin.")
+    ],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")],
+    dev: Annotated[
+        str | None, typer.Option(metavar="DEV", help="Development documents: choose the best pass, stop early.")
+    ] = None,
+    margin: Annotated[float, typer.Option(min=0, metavar="C", help="The margin; 0 asks for none.")] = 10.0,
+    root_weight: Annotated[
+        float, typer.Option(min=0, metavar="W", help="What starting a cluster costs within the margin.")
+    ] = 1.0,
+    types: Annotated[
+        bool, typer.Option("--types", help="Use the entity types of the marks; they must be known later, too.")
+    ] = False,
+    drop_singletons: Annotated[
+        bool, typer.Option("--drop-singletons", help="Leave out mentions that are alone in their clusters.")
+    ] = False,
+    stretch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Update after N mentions.", show_default="10")
+    ] = None,
+    documents: Annotated[
+        bool, typer.Option("--whole-documents", help="Update after each document, as in the paper.")
+    ] = False,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Passes over the data, at most.")] = 10,
+    patience: options.PatienceOption = 4,
+    seed: options.SeedOption = 0,
+) -> None:
+    """Train a coreference model: a latent tree over the mentions of every document."""
+    if documents and stretch is not None:
+        raise typer.BadParameter("--stretch and --whole-documents exclude each other; give one of them")
+    require_one_standard_input(train, dev)
+    options.require_place_for(output)
+    from headway.resolver import Resolver
+
+    try:
+        with training_progress() as show:
+            resolver = Resolver.train(
+                _read(train, drop_singletons),
+                None if dev is None else _read(dev, drop_singletons),
+                show=show,
+                margin=margin,
+                root_weight=root_weight,
+                types=types,
+                stretch=None if documents else stretch or 10,
+                epochs=epochs,
+                patience=patience,
+                seed=seed,
+            )
+    except KeyboardInterrupt:
+        raise interrupted("; nothing was written") from None
+    resolver.save(output)
+    typer.echo(summary(output, resolver.model.about))
+
+
+def parse(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="What headway coref train wrote.")],
+    input: Annotated[str, typer.Argument(metavar="INPUT", help="Documents with trees: CoNLL-U; - is standard input.")],
+    *,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to; - is standard output.")] = "-",
+    mentions: Annotated[
+        Mentions, typer.Option(help="Cluster the mentions that INPUT marks, or those that its trees have.")
+    ] = Mentions.GIVEN,
+    drop_singletons: Annotated[
+        bool, typer.Option("--drop-singletons", help="Write no mention that is alone in its cluster.")
+    ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out documents whose marks make no sense, and count them.")
+    ] = False,
+) -> None:
+    """Find the clusters of documents, and write them as Entity= marks.
+
+    Clusters that INPUT has are not looked at, and replaced. All else stays as it is.
+    """
+    from headway.coreference import read_documents, write_documents
+    from headway.resolver import Resolver
+
+    resolver = Resolver.load(model)
+    skipped = Skipped("document")
+    documents = read_documents(input, skip_bad=skipped if skip_bad else None)
+    if mentions is Mentions.GIVEN:
+        documents = _require_mentions(documents, input)
+    found = (each.document for each in resolver.resolve(documents, find_mentions=mentions is Mentions.TREES))
+    write_documents((d.without_singletons() for d in found) if drop_singletons else found, output)
+    skipped.report()
+
+
+def evaluate(
+    gold: Annotated[str, typer.Argument(metavar="GOLD", help="Documents with the right clusters; - is stdin.")],
+    predicted: Annotated[str, typer.Argument(metavar="PREDICTED", help="The same documents with predicted ones.")],
+    *,
+    json: options.JsonOption = False,
+) -> None:
+    """Compare predicted clusters with the right ones: MUC, B-cubed, CEAF, BLANC, LEA, the CoNLL average.
+
+    Twice: with the mentions that are alone in their clusters, and without them on either side.
+    """
+    require_one_standard_input(gold, predicted)
+    from headway.coreference import read_documents
+    from headway.evaluation import evaluate_coreference
+    from headway.resolver import paired_documents
+
+    with SummedFile(gold) as gold_file, SummedFile(predicted) as file:
+        pairs = paired_documents(read_documents(gold_file), read_documents(file))
+        partitions = [(key.partition(), response.partition()) for key, response in pairs]
+    scores = {
+        "kept": evaluate_coreference(partitions),
+        "removed": evaluate_coreference(partitions, singletons=False),
+    }
+    signed = signature(None, {}, [gold_file, file])
+    if json:
+        print_json({"signature": signed, **{name: each.to_dict() for name, each in scores.items()}})
+        return
+    typer.echo(f"{len(partitions)} document{'s' * (len(partitions) != 1)}\n")
+    for name, each in scores.items():
+        typer.echo(f"singletons {name}\n{_table(each)}\n")
+    typer.echo(signature_line(signed))
+
+
+def summary(output: Path, about: Mapping[str, Any]) -> str:
+    """What was trained, and the signature of its figures."""
+    settings, data, best = about["settings"], about["train"], about["best_pass"]
+    dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
+    score = "" if dev is None else f", dev CoNLL {dev:.2f}"
+    trained = f"margin {settings['margin']:g}, root weight {settings['root_weight']:g}"
+    return (
+        f"{printable(str(output))}: {settings['tree']} trees, {trained}, pass {best} of {settings['epochs']}{score}\n"
+        f"headway {about['headway']}, seed {settings['seed']}, {data['documents']} documents with {data['mentions']} "
+        f"mentions sha256 {data['sha256']}"
+    )
+
+
+def _read(name: str, drop_singletons: bool) -> Iterator[Document]:
+    from headway.coreference import read_documents
+
+    documents = _require_mentions(read_documents(name), name)
+    return (document.without_singletons() for document in documents) if drop_singletons else documents
+
+
+def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Document]:
+    """The same documents, if any of the first ones has mentions: a file without marks is a mistake."""
+    seen = []
+    stream = iter(documents)
+    for document in stream:
+        seen.append(document)
+        if document.mentions:
+            break
+    else:
+        shown = "standard input" if name == "-" else name
+        remedy = "annotate mentions, or with headway coref parse take those of the trees (--mentions trees)"
+        raise TreebankError(f"no document has Entity= marks; {remedy}", shown)
+    return chain(seen, stream)
+
+
+def _table(scores: CoreferenceScores) -> str:
+    rows = [["", "recall", "precision", "F1"]]
+    for title, name in _METRICS.items():
+        ratio = getattr(scores, name)
+        rows.append([title, *(f"{100 * value:.2f}" for value in (ratio.recall, ratio.precision, ratio.f1))])
+    rows.append(["CoNLL", "", "", f"{100 * scores.conll:.2f}"])
+    return table(rows)
