@@ -19,6 +19,7 @@ EXAMPLES = (
     "headway reproduce luque2012 --data data --language wsj",
     "headway reproduce english --data data/UD_English-EWT",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
+    "headway reproduce fernandes2012/coreference --data data/UD_English-GUM",
 )
 
 
@@ -30,6 +31,8 @@ class Paper(StrEnum):
     KOO2010 = "koo2010"
     LUQUE2012 = "luque2012"
     FERNANDES2012 = "fernandes2012"
+    PARTIAL = "fernandes2012/partial"
+    COREFERENCE = "fernandes2012/coreference"
     FIRST_ORDER = "first_order"
     ENGLISH = "english"
 
@@ -38,7 +41,9 @@ def reproduce(
     paper: Annotated[
         Paper,
         typer.Argument(
-            metavar="PAPER", help="koo2007, druck2009, koo2010, luque2012, fernandes2012, first_order or english."
+            metavar="PAPER",
+            help="koo2007, druck2009, koo2010, luque2012, fernandes2012 (also /partial, /coreference), first_order or "
+            "english.",
         ),
     ],
     *,
@@ -49,14 +54,15 @@ def reproduce(
             exists=True,
             file_okay=False,
             help="A folder with one folder a language; druck2009: of UD treebanks; luque2012: with wsj-sample and ud; "
-            "english: UD English-EWT's.",
+            "english: UD English-EWT's; fernandes2012/coreference: UD English-GUM's.",
         ),
     ],
     language: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE",
-            help="One of them (english: one of its parsers); may be repeated.",
+            help="One of them (english: one of its parsers; fernandes2012/coreference: kept or removed); may be "
+            "repeated.",
             show_default="all that are there",
         ),
     ] = None,
@@ -71,7 +77,7 @@ def reproduce(
 
     What is finished is kept: the same command goes on after an interruption.
     """
-    import_module(f"headway.reproduce.{paper.value}").run(
+    import_module(f"headway.reproduce.{paper.value.replace('/', '_')}").run(
         data,
         output or Path("experiments") / paper.value,
         languages=language or None,

@@ -27,6 +27,12 @@ class CellFile:
         old = json.loads(path.read_text("utf-8")) if path.exists() else {}
         return cls(path, signature, old["cells"] if old.get("signature") == signature else {})
 
+    @staticmethod
+    def read(path: Path) -> dict[str, Cell]:
+        """The cells of a file, whatever they depend on: for tables."""
+        cells: dict[str, Cell] = json.loads(path.read_text("utf-8"))["cells"]
+        return cells
+
     def cell(self, name: str, compute: Callable[[], Cell]) -> tuple[Cell, bool]:
         """A cell, and whether it had to be computed."""
         if name in self.cells:
