@@ -27,7 +27,7 @@ from headway.features.rules import Rules, read_rules
 from headway.inference.batch import Floats, Ints
 from headway.inference.dual_decomposition import Status
 from headway.inference.tree_distribution import TreeDistribution
-from headway.models.arc_factored import ArcExamples, ArcText, code_trees
+from headway.models.arc_factored import ArcText, code_trees
 from headway.models.arc_model import ArcModel, Own
 from headway.models.automata_model import AutomataModel
 from headway.models.grammar_model import GrammarModel
@@ -60,6 +60,7 @@ from headway.training import (
     checksum,
     development,
     induce,
+    known_heads,
     signature,
     train_arcs,
     train_from_rules,
@@ -203,11 +204,15 @@ class Parser:
         With `dev`, the weights of the best pass are kept, training stops early, and probabilities are calibrated. With
         `checkpoint`, an interrupted training goes on where that file says; delete it once the parser is saved.
 
+        Some heads may be unknown, "_" in the file (-1 in a partial `Sentence`). The perceptrons of arc models then
+        learn from the best trees with the known ones, which change as they learn (fernandes2012 section 2.3); for all
+        else such a model fills in the unknown heads first. Labels are learnt from the words that have one.
+
         `text` are sentences without trees, of which the `loglinear` learner is to be sure, too (`entropy_weight`).
         """
         chosen = Settings(**settings).complete()
         chosen.require_trees(text=text is not None)
-        sentences = training_trees(train, chosen, _name(train, "the training data"))
+        sentences = training_trees(train, chosen, _name(train, "the training data"), partial=True)
         gold = _development_trees(dev)
         more = [] if text is None else training_text(text, _name(text, "the text"))
         words = Words.of(sentences, gold, chosen, show, more)
@@ -429,11 +434,15 @@ def finish(
         )
     examples = material.examples
     about = _about(settings, monitor, scale, examples, data)
+    about["train"]["sentences"] = len(words.train)
+    known, count = known_heads(words.train)
+    if known < count:
+        about["train"]["heads"] = {"known": known, "words": count}
     if material.text is not None:
         about["text"] = {"sentences": len(words.text), "sha256": checksum(words.text)}
     labels = (labeller, label_weights)
     trees = (settings.projective, settings.single_root)
-    if isinstance(examples, ArcExamples):
+    if isinstance(examples, ArcText):
         weights = scale * monitor.best
         arcs = ArcModel(material.coder, examples.scorer, weights, *labels, *trees, about)
         return Parser(arcs, words.tagger, words.segmenter)

@@ -342,3 +342,29 @@ def test_line_ends_and_compression_change_nothing(invoke: Invoke, model: Path, t
     path.write_bytes(gzip.compress(text) if suffix else text)
     invoke("train", path, "--epochs", 3, "-o", tmp_path / "m")
     assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(model).model.weights)
+
+
+def test_some_heads_unknown(invoke: Invoke, test_file: Path, tmp_path: Path) -> None:
+    """Every word but each third has "_" for HEAD and DEPREL; the summary counts what is known."""
+    lines, words, known = toy.treebank(60, 1).split("\n"), 0, 0
+    for k, line in enumerate(lines):
+        if "\t" in line:
+            words += 1
+            columns = line.split("\t")
+            if words % 3:
+                columns[6] = columns[7] = "_"
+            else:
+                known += 1
+            lines[k] = "\t".join(columns)
+    some, model, parsed = tmp_path / "some.conllu", tmp_path / "m.headway", tmp_path / "parsed.conllu"
+    some.write_text("\n".join(lines), encoding="utf-8")
+    done = invoke("train", some, "--dev", test_file, "--epochs", 5, "-o", model)
+    first, second, third = done.stdout.splitlines()
+    assert first.startswith(f"{model}: arc model, margin, C 200, pass ")
+    assert second == f"known heads: {known:,} of {words:,}"
+    assert third.startswith(f"headway {headway.__version__}, seed 0, 60 sentences sha256 ")
+    invoke("parse", model, test_file, "-o", parsed)
+    scores = evaluate(test_file, parsed)
+    assert scores.uas > 95
+    assert scores.las > 90
+    assert "has no HEAD but others have" in one_error(invoke("train", test_file, "--dev", some, "-o", model, status=1))

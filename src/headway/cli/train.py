@@ -58,7 +58,7 @@ def train(
     ] = None,
     checkpoint: options.CheckpointOption = None,
 ) -> None:
-    """Train a parser on a treebank.
+    """Train a parser on a treebank. Words without a head ("_") are learnt from as far as the others' heads tell.
 
     Ctrl-C is safe: the same command goes on from the checkpoint.
     """
@@ -118,7 +118,7 @@ def summary(output: Path, about: Mapping[str, Any], rules: int | None = None) ->
     score = "" if dev is None else f", dev UAS {dev:.2f} without punctuation"
     return (
         f"{printable(str(output))}: {settings['model']} model, {settings['learner']}, {told}C {settings['c']:g}, "
-        f"{passes}{score}\n{_pruning(about.get('pruning'))}"
+        f"{passes}{score}\n{_pruning(about.get('pruning'))}{_known(data.get('heads'))}"
         f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
     )
 
@@ -128,6 +128,10 @@ def _pruning(found: Mapping[str, Any] | None) -> str:
         return ""
     left = f"{found['recall']:.2f}% of the right heads and {found['heads_per_word']:.1f} heads a word"
     return f"pruning leaves {left} of the {found['measured_on']} data\n"
+
+
+def _known(heads: Mapping[str, int] | None) -> str:
+    return "" if heads is None else f"known heads: {heads['known']:,} of {heads['words']:,}\n"
 
 
 def remedy(checkpoint: Path) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from headway.drawing import palette
 from headway.drawing.primitives import Anchor, Drawing, Group, Mark, Rectangle, Text, mixed
 from headway.drawing.text_width import cut, text_width
-from headway.drawing.trees import Floats, name_of_node
+from headway.drawing.trees import Floats, name_of_node, require_heads
 from headway.errors import ScoresError, ShapeError
 from headway.treebank import Sentence
 
@@ -46,6 +46,7 @@ def heatmap_drawing(sentence: Sentence, marginals: ArrayLike) -> Drawing:
         for m in range(1, n + 1):
             marks.append(_cell(sentence, h, m, float(p[h, m]), left, top))
     if sentence.heads is not None:
+        require_heads(sentence, sentence.heads)
         for m, h in enumerate(sentence.heads[1:].tolist(), start=1):
             x, y = left + (m - 1) * CELL, top + h * CELL
             marks.append(Rectangle(x + 1, y + 1, CELL - 2, CELL - 2, None, palette.OUTLINE, 2.0))

@@ -142,8 +142,16 @@ def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
     if sentence.heads is None:
         place = sentence.place
         raise TreebankError("the sentence has no heads to draw; parse it first", place.source, place.line or None)
+    require_heads(sentence, sentence.heads)
     labels = sentence.labels or (None,) * (len(sentence) + 1)
     return sentence.heads.tolist(), ["" if label in (None, "_") else str(label) for label in labels]
+
+
+def require_heads(sentence: Sentence, heads: NDArray[np.int64]) -> None:
+    """Refuse a sentence of which only some heads are known."""
+    if heads[1:].min(initial=0) < 0:
+        place = sentence.place
+        raise TreebankError("some words have no heads to draw; parse it first", place.source, place.line or None)
 
 
 def arc_probabilities(values: ArrayLike, n: int) -> Floats:

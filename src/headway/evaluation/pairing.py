@@ -55,6 +55,8 @@ def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
     """
     if sentence.heads is None or sentence.labels is None:
         raise EvaluationError(f"{sentence.place}: the sentence has no heads; parse it, or annotate it, first")
+    if sentence.heads[1:].min(initial=0) < 0:
+        raise EvaluationError(f"{sentence.place}: some words have no heads; parse it, or annotate the rest, first")
     return sentence.heads.tolist(), [label or "_" for label in sentence.labels]
 
 

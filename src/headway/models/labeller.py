@@ -40,13 +40,18 @@ class LabelScorer:
 
     @classmethod
     def learn(cls, coder: Coder, trees: CodedTrees, labels: tuple[str, ...], *, tree: bool) -> LabelScorer:
-        """Size the features from the training trees; `tree` asks for those that look around."""
+        """Size the features from the arcs whose labels are known.
+
+        `tree` asks for features that look around, for which every head must be known.
+        """
         coded, heads, numbers = trees
-        arcs = ArcFeatures.learn(load_templates("label"), coder, coded, heads, numbers)
+        labelled = np.where(numbers >= 0, heads, -1)
+        arcs = ArcFeatures.learn(load_templates("label"), coder, coded, labelled, numbers)
         if not tree:
             return cls(arcs, None, labels)
-        parts, templates = surroundings(heads, coded.lengths), load_templates("tree_label")
-        return cls(arcs, PartFeatures.learn(ROLES, templates, coder, coded, parts, numbers[heads >= 0]), labels)
+        parts, templates = _some(surroundings(heads, coded.lengths), labelled[heads >= 0] >= 0), "tree_label"
+        known = numbers[labelled >= 0]
+        return cls(arcs, PartFeatures.learn(ROLES, load_templates(templates), coder, coded, parts, known), labels)
 
     @property
     def size(self) -> int:
@@ -77,7 +82,10 @@ class LabelScorer:
 
 @dataclass(frozen=True)
 class LabelExamples:
-    """The arcs of training trees, heads (B, N+1), and their labels as numbers (B, N+1); -1 pads both."""
+    """The arcs of training trees, heads (B, N+1), and their labels as numbers (B, N+1); -1 pads both.
+
+    A label may also be -1 because it is not known. Nothing is right for such a word, so a learner must choose nothing.
+    """
 
     scorer: LabelScorer
     coded: Coded
@@ -104,8 +112,9 @@ class LabelExamples:
     def gold(self, which: Ints) -> Floats:
         heads = self._heads(which)
         gold = np.zeros((*heads.shape, len(self.scorer.labels)))
-        b, m = np.nonzero(heads >= 0)
-        gold[b, m, self.labels[which][b, m]] = 1.0
+        labels = self.labels[which, : heads.shape[1]]
+        b, m = np.nonzero(labels >= 0)
+        gold[b, m, labels[b, m]] = 1.0
         return gold
 
     def _heads(self, which: Ints) -> Ints:
@@ -128,6 +137,12 @@ def surroundings(heads: Ints, lengths: Ints) -> PartList:
     ways = np.zeros((len(nodes), 2), np.int32)
     _surroundings(heads, lengths, nodes, ways)
     return PartList(start, nodes, ways)
+
+
+def _some(parts: PartList, wanted: NDArray[np.bool_]) -> PartList:
+    """Those of the parts that are wanted."""
+    start = np.concatenate(([0], np.cumsum(wanted)))[parts.start]
+    return PartList(start, parts.nodes[wanted], parts.ways[wanted])
 
 
 @kernel

@@ -40,10 +40,10 @@ def development(
     """Development data for the model that is trained."""
     trees = code_trees(sentences, material.coder, material.labels)
     if material.pruner is None:
-        assert isinstance(material.examples, ArcExamples)
+        assert isinstance(material.examples, ArcText)
         examples = ArcExamples(material.examples.scorer, *trees)
         return ArcDevelopment(examples, _scored(sentences, trees), settings, threads)
-    assert not isinstance(material.examples, ArcExamples)
+    assert not isinstance(material.examples, ArcText)
     scored = _scored(sentences, trees)
     return PartDevelopment(material.examples.scorer, material.pruner, trees, scored, settings, threads)
 

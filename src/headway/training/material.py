@@ -16,39 +16,56 @@ from headway.features.arc_features import ArcFeatures
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import Coded, Coder
 from headway.features.templates import Template, load_templates
-from headway.inference.batch import Ints
+from headway.inference.batch import Ints, groups_by_length
 from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, CodedTrees, code_trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, CodedTrees, PartialExamples, code_trees
+from headway.models.arc_model import BATCH_CELLS
 from headway.models.higher_order import AutomataTrees, PartExamples, PartScorer
 from headway.models.pruning import Pruner, kept_arcs
+from headway.training.labels import train_labeller
 from headway.training.monitor import Monitor, Show
 from headway.training.settings import Settings
-from headway.treebank import Sentence, projectivise, read_treebank, require_tree, roots
+from headway.treebank import Sentence, projectivise, read_treebank, require_partial_tree, require_tree
 
 
-def training_trees(source: Any, settings: Settings, name: str) -> list[Sentence]:
-    """The sentences of a treebank, every one a tree of the class; projectivised where the class is projective."""
-    sentences = training_text(source, name)
-    for sentence in sentences:
-        require_tree(sentence)
-    many = sum(len(roots(sentence.heads)) != 1 for sentence in sentences if sentence.heads is not None)
+def training_trees(source: Any, settings: Settings, name: str, *, partial: bool = False) -> list[Sentence]:
+    """The sentences of a treebank, every one a tree of the class; projectivised where the class is projective.
+
+    With `partial`, it is enough that some heads are known: words may have the head -1, and sentences no heads.
+    """
+    sentences = training_text(source, name, partial=partial)
+    annotated = [sentence for sentence in sentences if sentence.heads is not None] if partial else sentences
+    for sentence in annotated or sentences[:1]:
+        if partial:
+            require_partial_tree(sentence, single_root=False)
+        else:
+            require_tree(sentence)
+    many = sum(int((sentence.heads == 0).sum()) > 1 for sentence in annotated if sentence.heads is not None)
     if settings.single_root and many:
         raise TrainingError(
-            f"{name}: {many} of {len(sentences)} trees have several words on the root; train with multi-root trees "
+            f"{name}: {many} of {len(annotated)} trees have several words on the root; train with multi-root trees "
             "(--multi-root, single_root=False)"
         )
-    if settings.projective:
-        return [projectivise(sentence, single_root=settings.single_root) for sentence in sentences]
-    return sentences
+    if not settings.projective:
+        return sentences
+    single = settings.single_root
+    return [s if s.heads is None else projectivise(s, single_root=single) for s in sentences]
 
 
-def training_text(source: Any, name: str) -> list[Sentence]:
-    """The sentences of a treebank, whether or not they have trees."""
-    sentences = list(read_treebank(source)) if isinstance(source, (str, os.PathLike)) else list(source)
+def training_text(source: Any, name: str, *, partial: bool = False) -> list[Sentence]:
+    """The sentences of a treebank, whether or not they have trees; with `partial`, or some heads."""
+    is_file = isinstance(source, (str, os.PathLike))
+    sentences = list(read_treebank(source, partial=partial)) if is_file else list(source)
     sentences = [sentence for sentence in sentences if len(sentence)]
     if not sentences:
         raise TrainingError(f"{name}: has no sentence with words; there is nothing to learn from")
     return sentences
+
+
+def known_heads(sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """How many heads are known, of how many words."""
+    known = sum(int((sentence.heads >= 0).sum()) for sentence in sentences if sentence.heads is not None)
+    return known, sum(map(len, sentences))
 
 
 def checksum(sentences: Sequence[Sentence]) -> str:
@@ -65,7 +82,7 @@ class Material:
     there is text without trees, that too."""
 
     coder: Coder
-    examples: ArcExamples | PartExamples
+    examples: ArcExamples | PartialExamples | PartExamples
     structures: Trees | AutomataTrees
     trees: CodedTrees
     labels: tuple[str, ...]
@@ -85,11 +102,17 @@ class Material:
         """Number the words, size the features from the trees, code the sentences; train a pruner where needed.
 
         With `text`, the features of arcs have room for its own; those that tell labels apart know the trees' only.
+
+        Heads that are not known stay so for the learners that can do with that; for others they are filled in. A
+        sentence without any head is left out.
         """
+        sentences = [sentence for sentence in sentences if sentence.heads is not None]
         coder = Coder.learn(chain(sentences, text), clusters)
-        kinds = {label for sentence in sentences for label in (sentence.labels or ())[1:] if label}
+        kinds = set[str]().union(*map(_labels, sentences))
         labels = () if settings.labels == "none" else tuple(sorted(kinds))
         trees = code_trees(sentences, coder, labels)
+        if trees.is_partial and not settings.is_latent:
+            trees = fill_in(coder, trees, sentences, labels, settings, threads, show)
         if settings.model != "arc":
             return cls._with_pruner(coder, trees, labels, settings, threads, show)
         arcs = arc_features(load_templates(settings.templates), coder, trees, sentences, text)
@@ -99,6 +122,9 @@ class Material:
         else:
             scorer = ArcScorer(arcs, threads=threads)
         structures = Trees(settings.projective, settings.single_root, threads)
+        if trees.is_partial:
+            latent = PartialExamples(scorer, trees.coded, trees.heads, settings.projective, settings.single_root)
+            return cls(coder, latent, structures, trees, labels)
         unannotated = ArcText(scorer, coder.code(text)) if text else None
         return cls(coder, ArcExamples(scorer, *trees), structures, trees, labels, text=unannotated)
 
@@ -123,6 +149,14 @@ class Material:
         return cls(coder, examples, structures, trees, labels, pruner)
 
 
+def _labels(sentence: Sentence) -> set[str]:
+    """The labels of the words whose heads are known."""
+    if sentence.heads is None or sentence.labels is None:
+        return set()
+    pairs = zip(sentence.heads.tolist(), sentence.labels, strict=True)
+    return {label for head, label in pairs if head >= 0 and label}
+
+
 def arc_features(
     templates: Sequence[Template],
     coder: Coder,
@@ -130,13 +164,13 @@ def arc_features(
     sentences: Sequence[Sentence],
     text: Sequence[Sentence],
 ) -> ArcFeatures:
-    """Features sized from the arcs of the trees and, for text without trees, from as many random ones."""
-    if not text:
+    """Features sized from the arcs of the trees; a word whose head is not known, as in text, has a random one."""
+    if not text and not trees.is_partial:
         return ArcFeatures.learn(templates, coder, trees.coded, trees.heads)
     coded = coder.code([*sentences, *text])
     heads = random_heads(coded)
     count, width = trees.heads.shape
-    heads[:count, :width] = trees.heads
+    heads[:count, :width] = np.where(trees.heads >= 0, trees.heads, heads[:count, :width])
     return ArcFeatures.learn(templates, coder, coded, heads)
 
 
@@ -147,6 +181,39 @@ def random_heads(coded: Coded) -> Ints:
     words = (nodes > 0) & (nodes <= coded.lengths[:, None])
     heads: Ints = np.where(words, (drawn * coded.lengths[:, None]).astype(np.int64), -1)
     return heads + (heads >= nodes) * words  # every node but the word itself
+
+
+def fill_in(
+    coder: Coder,
+    trees: CodedTrees,
+    sentences: Sequence[Sentence],
+    labels: tuple[str, ...],
+    settings: Settings,
+    threads: int,
+    show: Show | None,
+) -> CodedTrees:
+    """Whole trees: the best ones with the known heads, under a latent arc-factored model learnt from them.
+
+    Labels stay unknown, unless they are to be chosen with the tree: then the words without one get a labeller's.
+    """
+    chosen = settings.of_hidden_heads().complete()
+    features = arc_features(load_templates(chosen.templates), coder, trees, sentences, ())
+    class_of_trees = (chosen.projective, chosen.single_root)
+    examples = PartialExamples(ArcScorer(features, threads=threads), trees.coded, trees.heads, *class_of_trees)
+    monitor = Monitor("hidden heads", chosen.epochs or 1, chosen.patience, show=show)
+    weights = chosen.learn_latent(Trees(*class_of_trees, threads), trees.heads).fit(examples, monitor)
+    heads, numbers = trees.heads.copy(), trees.labels.copy()
+    for which in groups_by_length(examples.lengths, BATCH_CELLS):
+        found = examples.best_trees(examples.score(weights, which), which)
+        heads[which, : found.shape[1]] = found
+    if settings.labels == "joint":
+        labeller, weights = train_labeller(coder, trees, labels, chosen, show, tree=False)
+        for which in groups_by_length(examples.lengths, BATCH_CELLS / len(labels)):
+            b, m = np.nonzero((heads[which] >= 0) & (numbers[which] < 0))
+            chosen_heads = heads[which, : int(examples.lengths[which].max()) + 1]
+            best = labeller.score(weights, trees.coded, which, chosen_heads).argmax(axis=-1)
+            numbers[which[b], m] = best[b, m]
+    return CodedTrees(trees.coded, heads, numbers)
 
 
 def train_pruner(coder: Coder, trees: CodedTrees, settings: Settings, threads: int, show: Show | None) -> Pruner:

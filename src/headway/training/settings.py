@@ -8,17 +8,20 @@ from typing import Literal, get_args
 import numpy as np
 
 from headway.errors import TrainingError
+from headway.inference.batch import Ints
 from headway.learning.descent import Descent, Optimiser
 from headway.learning.entropy import EntropyRegularised
-from headway.learning.examples import Trees, Unannotated
+from headway.learning.examples import Choices, Trees, Unannotated
 from headway.learning.expected_loss import ExpectedLoss
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.generalized_expectation import Constraints, Criterion, GeneralizedExpectation
+from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Learner
 from headway.models.higher_order import AutomataTrees, Decoding
 from headway.models.pruning import MAX_HEADS, THRESHOLD
+from headway.training.partial_trees import PartialTrees
 
 ModelName = Literal["arc", "sibling", "grandsibling"]
 LearnerName = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear", "expected-loss", "constraints"]
@@ -152,6 +155,21 @@ class Settings:
             seed=self.seed,
         )
 
+    def of_hidden_heads(self) -> Settings:
+        """How the arc-factored model is trained that fills in heads which are not known."""
+        return Settings(
+            projective=self.projective,
+            single_root=self.single_root,
+            labels="none",
+            templates=self.templates,
+            seed=self.seed,
+        )
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether these settings learn from trees of which some heads are not known, without filling them in."""
+        return self.model == "arc" and self.learner in ("perceptron", "margin") and self.labels != "joint"
+
     def require_trees(self, *, text: bool) -> None:
         """Refuse settings that do not learn from trees, or not from trees and `text`."""
         if self.learner == "constraints":
@@ -174,6 +192,12 @@ class Settings:
         if self.learner == "expected-loss":
             return ExpectedLoss(structures, c, descent)
         return ExponentiatedGradient(structures, c, epochs, "hinge" if self.learner == "eg" else "log")
+
+    def learn_latent(self, structures: Choices, heads: Ints) -> LatentPerceptron:
+        """The learner of these settings where some of the `heads` (B, N+1) are not known."""
+        done = self.complete()
+        c = done.c or 0.0
+        return LatentPerceptron(PartialTrees(structures, heads, c), done.epochs or 1, c, self.seed)
 
     def learn_constraints(self, structures: Trees, constraints: Constraints) -> GeneralizedExpectation:
         """The learner from rules."""

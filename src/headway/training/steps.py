@@ -1,4 +1,4 @@
-"""The trainings a parser may need: of the arcs, from trees or from rules, and of labels chosen after the tree."""
+"""The training of the arcs: from trees, from trees of which some heads are known, or from rules."""
 
 from __future__ import annotations
 
@@ -8,24 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from headway.errors import ArchiveError
-from headway.features.coding import Coder
 from headway.inference.batch import Floats
-from headway.learning.examples import Labels
-from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Report, State
-from headway.models.arc_factored import CodedTrees
-from headway.models.labeller import LabelExamples, LabelScorer
+from headway.models.arc_factored import PartialExamples
 from headway.training.development import Development
 from headway.training.material import Material
 from headway.training.monitor import Monitor, Show
 from headway.training.ruled_text import RuledText
 from headway.training.settings import Settings
-
-_LABELLER_EPOCHS, _LABELLER_MARGIN = 8, 30.0
-
 
 Fit = Callable[[Report, State | None], Floats]
 
@@ -53,8 +44,12 @@ def train_arcs(material: Material, settings: Settings, watch: Watch) -> Monitor:
 
 
 def _train_once(material: Material, settings: Settings, watch: Watch) -> Monitor:
+    examples = material.examples
+    if isinstance(examples, PartialExamples):
+        latent = settings.learn_latent(material.structures, examples.heads)
+        return _watched(partial(latent.fit, examples), examples.size, settings, watch)
     learner = settings.learn(material.structures, material.text)
-    return _watched(partial(learner.fit, material.examples), material.examples.size, settings, watch)
+    return _watched(partial(learner.fit, examples), examples.size, settings, watch)
 
 
 def train_from_rules(ruled: RuledText, settings: Settings, watch: Watch) -> Monitor:
@@ -87,16 +82,3 @@ def _check_sizes(state: Mapping[str, Any], size: int, checkpoint: Path | None) -
 def _goes_on(monitor: Monitor) -> bool:
     """Whether a resumed training has passes left."""
     return int(monitor.history[-1]["pass"]) < monitor.passes
-
-
-def train_labeller(
-    coder: Coder, trees: CodedTrees, labels: tuple[str, ...], settings: Settings, show: Show | None, *, tree: bool
-) -> tuple[LabelScorer, Floats]:
-    """The classifier that labels the arcs of a tree; `tree` lets it look around them."""
-    scorer = LabelScorer.learn(coder, trees, labels, tree=tree)
-    examples = LabelExamples(scorer, *trees)
-    weights = np.zeros(scorer.size)
-    for seed in range(settings.seed, settings.seed + settings.trainings):
-        monitor = Monitor("labels", _LABELLER_EPOCHS, _LABELLER_EPOCHS, show=show)
-        weights += Perceptron(Labels(), _LABELLER_EPOCHS, _LABELLER_MARGIN, seed).fit(examples, monitor)
-    return scorer, weights / settings.trainings

@@ -4,7 +4,8 @@
         sentence.forms, sentence.heads, sentence.labels
 
 - `read_treebank`, `write_treebank`: CoNLL-U and CoNLL-X, plain, gzip or xz, from and to paths and streams.
-- `Sentence`: words and tree. `require_tree` insists on a tree. `is_punctuation` asks about a form.
+- `Sentence`: words and tree. `require_tree` insists on a tree, `require_partial_tree` on heads that some tree has.
+  `is_punctuation` asks about a form.
 - `is_tree`, `is_projective`, `crossing_arcs`, `non_projective_arcs`, `roots`: questions about heads.
 - `projectivise`: the nearest projective tree (koo2007). `Statistics`: what a treebank is like.
 """
@@ -12,7 +13,15 @@
 from headway.errors import TreebankError
 from headway.treebank.files import read_treebank, write_treebank
 from headway.treebank.projectivise import projectivise
-from headway.treebank.sentence import Format, Layout, Place, Sentence, is_punctuation, require_tree
+from headway.treebank.sentence import (
+    Format,
+    Layout,
+    Place,
+    Sentence,
+    is_punctuation,
+    require_partial_tree,
+    require_tree,
+)
 from headway.treebank.statistics import Statistics
 from headway.treebank.trees import crossing_arcs, is_projective, is_tree, non_projective_arcs, roots
 
@@ -30,6 +39,7 @@ __all__ = [
     "non_projective_arcs",
     "projectivise",
     "read_treebank",
+    "require_partial_tree",
     "require_tree",
     "roots",
     "write_treebank",
