@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SHOWN = (
     "benchmarks/results/*.md",
     "experiments/*/tables.md",
+    "experiments/*/*/tables.md",
     "experiments/*/*.svg",
     "experiments/README.md",
     "experiments/segmentation/README.md",
@@ -54,7 +55,8 @@ def commands() -> str:
     names: list[str] = sorted(group.commands)  # type: ignore[attr-defined]
     runner = CliRunner(env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"})
     sections = []
-    for words in ([], *([name] for name in names)):
+    below = [[name, inner] for name in names for inner in getattr(group.commands[name], "commands", ())]  # type: ignore[attr-defined]
+    for words in sorted([[], *([name] for name in names), *below]):
         shown = runner.invoke(app, [*words, "--help"], prog_name="headway", terminal_width=100)
         if shown.exit_code != 0:
             raise RuntimeError(f"headway {' '.join(words)} --help failed: {shown.output}")

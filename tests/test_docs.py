@@ -1,6 +1,6 @@
 """The pages of docs/: their examples run, their links lead somewhere, and the site builds without a warning.
 
-`>>>` blocks are doctests, a page at a time, in an empty folder with examples/tiny.conllu. In `console` blocks each line
+`>>>` blocks are doctests, a page at a time, in an empty folder with the treebanks of examples/. In `console` blocks each line
 after `$ ` is run there too and must succeed; what is shown of its output must be in it, line by line; `...` stands for
 what is left out.
 """
@@ -32,7 +32,8 @@ _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "examples").mkdir()
-    shutil.copy(REPOSITORY / "examples" / "tiny.conllu", tmp_path / "examples")
+    for name in ("tiny.conllu", "coreference.conllu"):
+        shutil.copy(REPOSITORY / "examples" / name, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for line, language, block in fences(page):
