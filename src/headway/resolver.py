@@ -63,9 +63,9 @@ class ResolverSettings:
                 raise TrainingError(f"{name} is {getattr(self, name)}; at least one is needed")
         if self.stretch is not None and self.stretch < 1:
             raise TrainingError(f"stretch is {self.stretch}; expected mentions, at least one, or None")
-        for name in ("margin", "root_weight", "sentences"):
+        for name in ("margin", "root_weight", "sentences", "seed"):
             value = getattr(self, name)
-            if not (value >= 0 and np.isfinite(value)):
+            if not 0 <= value < np.inf:
                 raise TrainingError(f"{name} is {value}; expected 0 or a number above")
         if self.tree not in get_args(Tree):
             raise TrainingError(f"tree is {self.tree!r}; expected any of {', '.join(get_args(Tree))}")

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import headway
+from headway.coreference.pair_features import parse_pair_templates
 from headway.features.templates import load_templates, parse_templates
 from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parser
+from headway.resolver import Resolver
 from headway.treebank import Statistics, read_treebank
-from tests.cli import toy
+from tests.cli import toy, toy_coref
 from tests.cli.conftest import Invoke, one_error
 
 CROSSING = (
@@ -250,3 +252,61 @@ def test_a_table_is_printed_as_it_is_written(invoke: Invoke, train_file: Path, t
 
 def test_a_treebank_has_no_templates(invoke: Invoke, test_file: Path) -> None:
     assert "is not an atom" in invoke("info", test_file, "--templates", status=1).stderr
+
+
+@pytest.fixture(scope="module")
+def resolver(tmp_path_factory: pytest.TempPathFactory, invoke: Invoke) -> Path:
+    folder = tmp_path_factory.mktemp("info")
+    path = folder / "m.coref"
+    train = toy_coref.write(folder / "train.conllu", 5, seed=1)
+    invoke("coref", "train", train, "--dev", train, "--stretch", 7, "--epochs", 2, "--types", "-o", path)
+    return path
+
+
+def test_coreference_model_json(invoke: Invoke, resolver: Path) -> None:
+    found = json.loads(invoke("info", resolver, "--json").stdout)
+    loaded = Resolver.load(resolver).model
+    assert found["signature"]["data"] == {str(resolver): checksum(resolver.read_bytes())}
+    assert (found["kind"], found["model"]) == ("model", "coreference")
+    assert found["about"] == loaded.about
+    assert (found["about"]["settings"]["stretch"], found["about"]["settings"]["types"]) == (7, True)
+    assert found["about"]["train"]["mentions"] == sum(len(each.mentions) for each in toy_coref.documents(5, 1))
+    assert len(found["about"]["history"]) == 2
+    assert found["sieves"] == {"mentions": 20, "sentences": 5}
+    assert found["values"]["type"] == 3  # animal, person, thing
+    pairs = found["templates"].pop("pairs")
+    assert found["templates"] == {}
+    assert sum(block["weights"] for block in pairs) == found["weights"] == loaded.weights.size
+    assert [tuple(block["template"].split()) for block in pairs] == list(loaded.features.templates)
+
+
+def test_coreference_model_text(invoke: Invoke, resolver: Path) -> None:
+    text = invoke("info", resolver).stdout
+    loaded = Resolver.load(resolver).model
+    rows = [line.split() for line in text.splitlines()]
+    for row in (["model", "coreference"], ["settings.stretch", "7"], ["settings.tree", "latent"]):
+        assert row in rows
+    assert ["train.sha256", loaded.about["train"]["sha256"]] in rows
+    assert ["best_pass", str(loaded.about["best_pass"])] in rows
+    assert ["weights", str(loaded.weights.size)] in rows
+    assert f"\npairs: {len(loaded.features.templates)} templates " in text
+    for template, bits in zip(loaded.features.templates, loaded.features.bits, strict=True):
+        assert [*template, str(1 << bits)] in rows
+    assert ["all", str(loaded.weights.size)] in rows
+    assert text.endswith(f"headway {headway.__version__}, {resolver} sha256 {checksum(resolver.read_bytes())}\n")
+
+
+def test_templates_of_pairs_can_be_read_back(invoke: Invoke, resolver: Path) -> None:
+    text = invoke("info", resolver, "--templates").stdout
+    assert text.startswith(f"# Templates of {resolver}: ")
+    assert parse_pair_templates(text) == Resolver.load(resolver).model.features.templates
+    said = one_error(invoke("info", resolver, "--parts", status=1))
+    assert said == f"{resolver}: a coreference model has arcs only; its templates are those of --templates"
+
+
+def test_a_damaged_coreference_model_is_one_sentence(invoke: Invoke, resolver: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "m.coref"
+    data = resolver.read_bytes()
+    damaged.write_bytes(data[: len(data) // 2])
+    for words in ([], ["--json"], ["--templates"]):
+        assert one_error(invoke("info", damaged, *words, status=1)).startswith(f"{damaged}: ")

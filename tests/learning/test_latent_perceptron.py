@@ -168,6 +168,9 @@ def test_a_pass_that_changes_nothing_is_the_last(margin: float) -> None:
     assert all(done.figures["mistakes"] > 0 for done in earlier)
     assert last.figures == {"mistakes": 0.0, "loss": 0.0, "objective": 0.0}
     np.testing.assert_array_equal(last.state["weights"], earlier[-1].state["weights"])
+    before, final = earlier[-1].weights, last.state["weights"]  # all passes that would follow count in the average
+    expected = (len(earlier) * before + (500 - len(earlier)) * final) / 500
+    np.testing.assert_allclose(last.weights, expected, rtol=1e-9, atol=1e-12)
     for i, known in enumerate(examples.known):  # what was asked for: no structure beats the best right one
         weights, right = last.state["weights"], examples.right(i)
         latent = max(right, key=lambda choice: float(weights @ examples.vector(i, choice)))

@@ -169,7 +169,7 @@ def evaluate(
     if json:
         print_json({"signature": signed, **{name: each.to_dict() for name, each in scores.items()}})
         return
-    typer.echo(f"{len(partitions)} document{'s' * (len(partitions) != 1)}\n")
+    typer.echo(f"{_counted(len(partitions), 'document')}\n")
     for name, each in scores.items():
         typer.echo(f"singletons {name}\n{_table(each)}\n")
     typer.echo(signature_line(signed))
@@ -183,8 +183,8 @@ def summary(output: Path, about: Mapping[str, Any]) -> str:
     trained = f"margin {settings['margin']:g}, root weight {settings['root_weight']:g}"
     return (
         f"{printable(str(output))}: {settings['tree']} trees, {trained}, pass {best} of {settings['epochs']}{score}\n"
-        f"headway {about['headway']}, seed {settings['seed']}, {data['documents']} documents with {data['mentions']} "
-        f"mentions sha256 {data['sha256']}"
+        f"headway {about['headway']}, seed {settings['seed']}, {_counted(data['documents'], 'document')} with "
+        f"{_counted(data['mentions'], 'mention')} sha256 {data['sha256']}"
     )
 
 
@@ -196,18 +196,26 @@ def _read(name: str, drop_singletons: bool) -> Iterator[Document]:
 
 
 def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Document]:
-    """The same documents, if any of the first ones has mentions: a file without marks is a mistake."""
+    """The same documents, if there are none or any has mentions: documents without marks are a mistake."""
     seen = []
     stream = iter(documents)
     for document in stream:
         seen.append(document)
         if document.mentions:
             break
-    else:
+    if seen and not seen[-1].mentions:
         shown = "standard input" if name == "-" else name
         remedy = "annotate mentions, or with headway coref parse take those of the trees (--mentions trees)"
         raise TreebankError(f"no document has Entity= marks; {remedy}", shown)
     return chain(seen, stream)
+
+
+def _counted(count: int, what: str) -> str:
+    """
+    >>> _counted(1, "document"), _counted(2, "mention")
+    ('1 document', '2 mentions')
+    """
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _table(scores: CoreferenceScores) -> str:

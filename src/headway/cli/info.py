@@ -17,9 +17,10 @@ from headway.cli.failures import Skipped
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import printable, table
 from headway.embedded import embedded_model
-from headway.errors import TemplateError
+from headway.errors import ArchiveError, TemplateError
 
 if TYPE_CHECKING:
+    from headway.coreference.model import CoreferenceModel
     from headway.features.arc_features import ArcFeatures
     from headway.features.blocks import Block
     from headway.features.part_features import PartFeatures
@@ -145,16 +146,31 @@ def _treebank_text(found: Statistics) -> str:
 
 def _describe_model(name: str, *, json: bool) -> None:
     from headway.pipeline import Parser
+    from headway.resolver import Resolver
 
-    parser = Parser.load(name)
+    model = Resolver.load(name).model if _is_coreference(name) else Parser.load(name)
     with SummedFile(name) as file:
         while file.read1(1 << 20):
             pass
     signed = signature(None, {}, [file])
     if json:
-        print_json({"signature": signed, "kind": "model", **_model_json(parser)})
+        found = _model_json(model) if isinstance(model, Parser) else _coreference_json(model)
+        print_json({"signature": signed, "kind": "model", **found})
     else:
-        typer.echo(f"{_model_text(parser)}\n\n{signature_line(signed)}")
+        text = _model_text(model) if isinstance(model, Parser) else _coreference_text(model)
+        typer.echo(f"{text}\n\n{signature_line(signed)}")
+
+
+def _is_coreference(name: str) -> bool:
+    """Does the file hold a coreference model? What is wrong with one that holds nothing is for `Parser.load` to say."""
+    from headway.archive import load_archive
+    from headway.coreference.model import KIND
+
+    try:
+        load_archive(name, KIND)
+    except ArchiveError:
+        return False
+    return True
 
 
 def _print_templates(name: str, *, parts: bool) -> None:
@@ -163,6 +179,9 @@ def _print_templates(name: str, *, parts: bool) -> None:
     from headway.models.grammar_model import GrammarModel
     from headway.pipeline import Parser
 
+    if _is_coreference(name):
+        _print_pair_templates(name, parts=parts)
+        return
     model = Parser.load(name).model
     if isinstance(model, GrammarModel):
         raise TemplateError(f"{name}: a grammar over tags has no templates; headway train makes models that have")
@@ -175,6 +194,16 @@ def _print_templates(name: str, *, parts: bool) -> None:
         blocks = tuple(block for features in model.scorer.others.values() for block in features.blocks)
     head = f"# Templates of {printable(name)}: atoms | - (alone), dir (with direction), dist (with distance)"
     typer.echo("\n".join([head, *(str(block.template) for block in blocks)]))
+
+
+def _print_pair_templates(name: str, *, parts: bool) -> None:
+    from headway.resolver import Resolver
+
+    if parts:
+        raise TemplateError(f"{name}: a coreference model has arcs only; its templates are those of --templates")
+    head = f"# Templates of {printable(name)}: atoms of an antecedent (a), a mention (m) and the two (p)"
+    templates = Resolver.load(name).model.features.templates
+    typer.echo("\n".join([head, *(f"{' '.join(template)} | -" for template in templates)]))
 
 
 def _kind_of(model: Model) -> str:
@@ -246,6 +275,32 @@ def _model_text(parser: Parser) -> str:
     parts.append(f"{len(model.label_names)} labels: {names}")
     parts += [_blocks_text(name, features) for name, features in tables.items()]
     return "\n\n".join(parts)
+
+
+def _coreference_json(model: CoreferenceModel) -> dict[str, Any]:
+    features = model.features
+    return {
+        "model": "coreference",
+        "about": dict(model.about),
+        "sieves": dataclasses.asdict(model.sieves),
+        "values": {attribute: len(values) for attribute, values in model.coder.values.items()},
+        "weights": features.size,
+        "templates": {
+            "pairs": [
+                {"template": " ".join(template), "weights": 1 << bits}
+                for template, bits in zip(features.templates, features.bits, strict=True)
+            ]
+        },
+    }
+
+
+def _coreference_text(model: CoreferenceModel) -> str:
+    found = _coreference_json(model)
+    near = f"{model.sieves.mentions} mentions back, of pronouns {model.sieves.sentences} sentences; any that match"
+    rows = [["model", found["model"]], ["antecedents", near], ["weights", str(found["weights"])]]
+    pairs = [[each["template"], str(each["weights"])] for each in found["templates"]["pairs"]]
+    blocks = [[f"pairs: {len(pairs)} templates", "weights"], *pairs, ["all", str(found["weights"])]]
+    return f"{_aligned(rows + _about(model.about))}\n\n{table(blocks)}"
 
 
 def _grammar_rows(model: Model) -> list[list[str]]:

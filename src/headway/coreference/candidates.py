@@ -73,13 +73,23 @@ def right_arcs(candidates: Candidates, clusters: Ints) -> np.ndarray[tuple[int],
 def _sieve(d: Coded, mentions: int, sentences: int, gold: Ints, start: Ints, antecedent: Ints) -> None:
     """Count each mention's candidates into start[m]; where there is room for them, list them."""
     listing = len(antecedent) > 0
-    for m in range(1, len(d.sentence)):
+    sentence, kind, string, lemma, core, initials = d.sentence, d.kind, d.string, d.lemma, d.core, d.initials
+    content, content_start = d.content, d.content_start
+    for m in range(1, len(sentence)):
         found, nearest, is_kept = 1, 0, False
         for a in range(1, m):
             is_right = len(gold) > 0 and gold[a - 1] == gold[m - 1]
             if is_right:
                 nearest = a
-            if _passes(d, a, m, mentions, sentences):
+            if m - a <= mentions:
+                passes = True
+            elif kind[m] == PRONOUN:
+                passes = sentence[m] - sentence[a] <= sentences or string[a] == string[m]
+            elif kind[a] == PRONOUN:
+                passes = False
+            else:
+                passes = _matches(lemma, core, initials, content, content_start, a, m)
+            if passes:
                 is_kept |= is_right
                 if listing:
                     antecedent[start[m - 1] + found] = a
@@ -92,17 +102,12 @@ def _sieve(d: Coded, mentions: int, sentences: int, gold: Ints, start: Ints, ant
             start[m] = found
 
 
+# Arrays, not the tuple that holds them: handing that over counts the references of all its arrays, for every pair.
 @part
-def _passes(d: Coded, a: int, m: int, mentions: int, sentences: int) -> bool:
-    if m - a <= mentions:
+def _matches(lemma: Ints, core: Ints, initials: Ints, content: Ints, content_start: Ints, a: int, m: int) -> bool:
+    if lemma[a] == lemma[m] or core[a] == core[m]:
         return True
-    if d.kind[m] == PRONOUN:
-        return bool(d.sentence[m] - d.sentence[a] <= sentences or d.string[a] == d.string[m])
-    if d.kind[a] == PRONOUN:
-        return False
-    if d.lemma[a] == d.lemma[m] or d.core[a] == d.core[m]:
-        return True
-    return shared_words(d, a, m) > 1 or are_initials(d, a, m)
+    return shared_words(content, content_start, a, m) > 1 or are_initials(initials, core, a, m)
 
 
 @part

@@ -18,6 +18,7 @@ from headway.errors import ArchiveError, TemplateError
 from headway.inference.batch import Floats, Ints
 
 KIND = "coreference model"
+_MOST = 1 << 31  # mentions or sentences of a document
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class CoreferenceModel:
             weights = archive.arrays["weights"].astype(np.float64)
             if weights.shape != (features.size,) or not np.isfinite(weights).all():
                 raise ValueError("other weights than its templates have")
-            sieves = Sieves(**{name: int(value) for name, value in data["sieves"].items()})
+            sieves = Sieves(int(data["sieves"]["mentions"]), int(data["sieves"]["sentences"]))
+            if not (0 <= sieves.mentions <= _MOST and 0 <= sieves.sentences <= _MOST):
+                raise ValueError("sieves that no model has")
             return cls(Coder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))
-        except (KeyError, TypeError, ValueError, AttributeError, TemplateError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TemplateError) as error:
             raise ArchiveError(f"{source}: a damaged {KIND} ({error}); save it again") from None

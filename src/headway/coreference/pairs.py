@@ -11,7 +11,7 @@ An arc goes from an antecedent a to a later mention m. Of the root's arcs every 
     sentences   how many sentences lie between, binned;     mentions   how many mentions, binned
     between     how many candidates between have m's head, where a has it
     rivals      how many candidates between agree with m
-    nested      m within a; a within m
+    nested      m within a
     talk        how speakers and addressees of the two are related
     number, gender, person, type    same; different; unknown
     syntax      how far up and down the tree of their sentence it is from head to head
@@ -66,9 +66,9 @@ def _compare(d: Coded, a: int, m: int, alike: int, rivals: int, out: Atoms) -> N
     same_sentence = d.sentence[a] == d.sentence[m]
     out[1] = 3 if d.string[a] == d.string[m] else 2 if d.core[a] == d.core[m] else 1
     out[2] = 2 if same_head else 1
-    out[3] = shared_words(d, a, m)
+    out[3] = shared_words(d.content, d.content_start, a, m)
     out[4] = 2 + 3 * min(_lacking(d, m, a), 2) + min(_lacking(d, a, m), 2) if same_head else 1
-    out[5] = 2 if are_initials(d, a, m) else 1
+    out[5] = 2 if are_initials(d.initials, d.core, a, m) else 1
     out[6] = 1 + distance_bin(d.sentence[m] - d.sentence[a])
     out[7] = 1 + distance_bin(m - a - 1)
     out[8] = 2 + min(alike, 2) if same_head else 1
@@ -104,17 +104,17 @@ def distance_bin(distance: int) -> int:
 
 
 @part
-def shared_words(d: Coded, a: int, m: int) -> int:
+def shared_words(content: Ints, start: Ints, a: int, m: int) -> int:
     """1: no content word is shared, 2: all are, 3: all of m's, 4: all of a's, 5: some."""
-    i, end_i = d.content_start[a], d.content_start[a + 1]
-    j, end_j = d.content_start[m], d.content_start[m + 1]
+    i, end_i = start[a], start[a + 1]
+    j, end_j = start[m], start[m + 1]
     of_a, of_m, shared = end_i - i, end_j - j, 0
     while i < end_i and j < end_j:
-        if d.content[i] == d.content[j]:
+        if content[i] == content[j]:
             shared += 1
             i += 1
             j += 1
-        elif d.content[i] < d.content[j]:
+        elif content[i] < content[j]:
             i += 1
         else:
             j += 1
@@ -138,18 +138,17 @@ def _lacking(d: Coded, a: int, m: int) -> int:
 
 
 @part
-def are_initials(d: Coded, a: int, m: int) -> bool:
+def are_initials(initials: Ints, core: Ints, a: int, m: int) -> bool:
     """Does one mention spell the other's initials?"""
-    if d.initials[a] > 0 and d.initials[a] == d.core[m]:
+    if initials[a] > 0 and initials[a] == core[m]:
         return True
-    return bool(d.initials[m] > 0 and d.initials[m] == d.core[a])
+    return bool(initials[m] > 0 and initials[m] == core[a])
 
 
 @part
 def _nested(d: Coded, a: int, m: int) -> int:
-    if d.first[a] <= d.first[m] and d.last[m] <= d.last[a]:
-        return 2
-    return 3 if d.first[m] <= d.first[a] and d.last[a] <= d.last[m] else 1
+    """2: m is within a. No mention is within a later one: of two that begin together the longer is first."""
+    return 2 if d.first[a] <= d.first[m] and d.last[m] <= d.last[a] else 1
 
 
 @part

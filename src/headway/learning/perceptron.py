@@ -83,10 +83,11 @@ def averaged(
         for seen, i in enumerate(np.random.default_rng((seed, epoch)).permutation(count), start=epoch * count):
             for name, value in step(weights, total, i, seen).items():
                 sums[name] += value
-        average = weights - total / max(1, (epoch + 1) * count)
+        is_converged = until_converged and not sums["mistakes"]
+        # After a pass without a mistake no other would change anything, but all of them count in the average.
+        average = weights - total / max(1, (epochs if is_converged else epoch + 1) * count)
         state["epoch"][0] = epoch + 1
         figures = {name: value / max(1, over[name]) for name, value in sums.items()}
-        goes_on = report(Pass(epoch + 1, average, figures, state))
-        if not goes_on or (until_converged and not sums["mistakes"]):
+        if not report(Pass(epoch + 1, average, figures, state)) or is_converged:
             break
     return average

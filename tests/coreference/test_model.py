@@ -1,0 +1,146 @@
+"""The model of latent trees: what it chooses, how it is saved, and files that hold none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.archive import Archive, load_archive, save_archive
+from headway.coreference.candidates import Sieves
+from headway.coreference.coding import Coder
+from headway.coreference.model import KIND, CoreferenceModel
+from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
+from headway.errors import ArchiveError, TreebankError
+from headway.resolver import Resolver
+from headway.treebank import Sentence
+
+from .naive_pairs import naive_candidates
+from .toy_documents import document, random_document, sentence
+
+
+@cache
+def model() -> CoreferenceModel:
+    """Under random weights that single precision holds."""
+    coder = Coder.learn([random_document(seed) for seed in range(20)])
+    features = PairFeatures.compile(parse_pair_templates("p.head m.first | - m\na.lemma p.path | - am"), [7, 9, 8, 6])
+    weights = np.random.default_rng(1).normal(size=features.size).astype(np.float32).astype(np.float64)
+    return CoreferenceModel(coder, Sieves(3, 1), features, weights, {"seed": 1, "from": "nowhere"})
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_heads_are_each_mentions_best_candidates(seed: int) -> None:
+    text = random_document(seed)
+    coded = model().coder.code(text)
+    scores = model().features.score(model().weights, stretch(coded, model().sieves.candidates(coded))).tolist()
+    expected = [-1]
+    for row in naive_candidates(text, 3, 1):
+        own, scores = scores[: len(row)], scores[len(row) :]
+        expected.append(max(zip(own, row, strict=True))[1])
+    assert model().heads(text).tolist() == expected
+    assert model().heads(text.with_clusters(np.zeros(len(text.mentions), np.int64))).tolist() == expected
+
+
+def test_documents_without_mentions() -> None:
+    assert model().heads(document([sentence("a X 0 x")], [])).tolist() == [-1]
+    assert model().heads(document([], [])).tolist() == [-1]
+
+
+def test_a_sentence_without_a_tree() -> None:
+    with pytest.raises(TreebankError, match="has no heads"):
+        model().heads(document([Sentence.from_words(["a"], upos=["NOUN"])], [(0, (1,))]))
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "toy.headway"
+    save_archive(model().to_archive(), path)
+    found = CoreferenceModel.from_archive(load_archive(path, KIND), str(path))
+    assert (found.coder, found.sieves, found.about) == (model().coder, model().sieves, model().about)
+    assert (found.features.templates, found.features.bits) == (model().features.templates, model().features.bits)
+    np.testing.assert_array_equal(found.weights, model().weights)
+    for seed in range(30, 40):
+        np.testing.assert_array_equal(found.heads(random_document(seed)), model().heads(random_document(seed)))
+
+
+def put(data: Any, *path: Any) -> None:
+    """The last of the path in the place that the others name."""
+    *keys, last, value = path
+    for key in keys:
+        data = data[key]
+    data[last] = value
+
+
+KEYS = ("values", "sieves", "templates", "bits", "about")
+DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    **{f"no {key}": lambda data, key=key: data.pop(key) for key in KEYS},  # type: ignore[misc]
+    **{f"{key} a number": lambda data, key=key: put(data, key, 3) for key in KEYS},  # type: ignore[misc]
+    **{f"{key} nothing": lambda data, key=key: put(data, key, None) for key in KEYS},  # type: ignore[misc]
+    "an attribute missing": lambda data: data["values"].pop("kind"),
+    "an attribute more": lambda data: put(data, "values", "colour", []),
+    "values of one a number": lambda data: put(data, "values", "kind", 3),
+    "values of lists": lambda data: put(data, "values", "kind", [["a"]]),
+    "a list of values": lambda data: put(data, "values", list(data["values"])),
+    "an unknown atom": lambda data: put(data, "templates", 0, "p.colour"),
+    "a template too few": lambda data: data["templates"].pop(),
+    "a template too many": lambda data: data["templates"].append("p.head"),
+    "bits too few": lambda data: data["bits"].pop(),
+    "other bits": lambda data: put(data, "bits", 0, 8),
+    "no bits": lambda data: put(data, "bits", 0, 0),
+    "negative bits": lambda data: put(data, "bits", 0, -1),
+    "many bits": lambda data: put(data, "bits", 0, 60),
+    "bits a word": lambda data: put(data, "bits", 0, "x"),
+    "bits without end": lambda data: put(data, "bits", 0, float("inf")),
+    "bits no number": lambda data: put(data, "bits", 0, float("nan")),
+    "a sieve missing": lambda data: data["sieves"].pop("mentions"),
+    "a sieve a word": lambda data: put(data, "sieves", "mentions", "x"),
+    "a negative sieve": lambda data: put(data, "sieves", "sentences", -1),
+    "a sieve without end": lambda data: put(data, "sieves", "mentions", float("inf")),
+    "a sieve too large": lambda data: put(data, "sieves", "mentions", 10**30),
+}
+
+
+@pytest.mark.parametrize("name", list(DAMAGE))
+def test_damaged_models(tmp_path: Path, name: str) -> None:
+    archive = model().to_archive()
+    data = json.loads(json.dumps(archive.data))
+    DAMAGE[name](data)
+    path = tmp_path / "damaged"
+    save_archive(Archive(KIND, data, archive.arrays), path)
+    with pytest.raises(ArchiveError) as caught:
+        Resolver.load(path)
+    assert str(caught.value).startswith(f"{path}: a damaged coreference model (")
+    assert str(caught.value).endswith("; save it again")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_no_model_has(tmp_path: Path) -> None:
+    archive, path = model().to_archive(), tmp_path / "damaged"
+    weights = archive.arrays["weights"]
+    nan, infinite = weights.copy(), weights.copy()
+    nan[3], infinite[5] = np.nan, np.inf
+    for arrays in ({}, *({"weights": each} for each in (nan, infinite, weights[1:], weights[None], np.zeros(0)))):
+        save_archive(Archive(KIND, archive.data, arrays), path)
+        with pytest.raises(ArchiveError, match="a damaged coreference model"):
+            Resolver.load(path)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    with pytest.raises(ArchiveError, match="no such file; give the path of a saved coreference model"):
+        Resolver.load(path)
+    save_archive(Archive("model", {}, {}), path)
+    with pytest.raises(ArchiveError, match="holds a 'model', not a coreference model"):
+        Resolver.load(path)
+    save_archive(model().to_archive(), path)
+    whole = path.read_bytes()
+    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(ArchiveError):
+            Resolver.load(path)
