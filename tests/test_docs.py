@@ -1,8 +1,8 @@
 """The pages of docs/: their examples run, their links lead somewhere, and the site builds without a warning.
 
-`>>>` blocks are doctests, a page at a time, in an empty folder with the treebanks of examples/. In `console` blocks each line
-after `$ ` is run there too and must succeed; what is shown of its output must be in it, line by line; `...` stands for
-what is left out.
+`>>>` blocks are doctests, a page at a time, in an empty folder with the treebanks of examples/. In `console` blocks
+each line after `$ ` is run there too and must succeed; what is shown of its output must be in it, line by line; `...`
+stands for what is left out.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def with_comment(made: Sentence, comment: str) -> Sentence:
 def test_the_best_pass_is_kept() -> None:
     """Random documents teach little, so that the score goes up and down."""
     dev = [random_document(seed) for seed in range(50, 56)]
-    settings: dict[str, Any] = {"patience": 3, "seed": 2}
+    settings: dict[str, Any] = {"patience": 3, "seed": 2, "temperature": 0.0}
     passes = []
     for first in (24, 36, 60):
         train = [random_document(seed) for seed in range(first, first + 12)]

@@ -41,14 +41,17 @@ class ResolverSettings:
     """What a resolver is trained with.
 
     `margin` is C of the large-margin version, 0 without; `root_weight` what an arc from the root costs then, beside 1
-    for the others. The weights are updated after every `stretch` mentions, None: after every document, as in the paper.
-    `mentions` and `sentences` are the sieves'. `types` uses the entity types of the marks, where they will be known.
-    The `tree` behind a gold cluster is latent, or every mention's closest antecedent.
+    for the others. At a `temperature` of 0 the latent perceptron learns, above 0 a log-linear model, by averaged
+    stochastic gradient in steps of 1 / temperature (`headway.coreference.latent_trees`). The weights are updated after
+    every `stretch` mentions, None: after every document, as in the paper. `mentions` and `sentences` are the sieves'.
+    `types` uses the entity types of the marks, where they will be known. The `tree` behind a gold cluster is latent, or
+    every mention's closest antecedent.
     """
 
     epochs: int = 10
     margin: float = 10.0
     root_weight: float = 1.0
+    temperature: float = 30.0
     stretch: int | None = 10
     mentions: int = Sieves.mentions
     sentences: int = Sieves.sentences
@@ -63,7 +66,7 @@ class ResolverSettings:
                 raise TrainingError(f"{name} is {getattr(self, name)}; at least one is needed")
         if self.stretch is not None and self.stretch < 1:
             raise TrainingError(f"stretch is {self.stretch}; expected mentions, at least one, or None")
-        for name in ("margin", "root_weight", "sentences", "seed"):
+        for name in ("margin", "root_weight", "temperature", "sentences", "seed"):
             value = getattr(self, name)
             if not 0 <= value < np.inf:
                 raise TrainingError(f"{name} is {value}; expected 0 or a number above")
@@ -189,7 +192,7 @@ def _trees(documents: Sequence[Document], coder: Coder, sieves: Sieves, settings
     material = list(zip(coded, candidates, gold, strict=True))
     right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in material)
     features = PairFeatures.learn(pair_templates(types=settings.types), right)
-    return mention_trees(features, material, settings.stretch, settings.root_weight)
+    return mention_trees(features, material, settings.stretch, settings.root_weight, settings.temperature)
 
 
 class _Development:

@@ -84,7 +84,7 @@ def test_train_parse_evaluate(invoke: Invoke, files: Path, tmp_path: Path) -> No
     mentions = sum(len(toy.mentions) for toy in toy_coref.documents(TRAIN, 1))
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        f"{model}: latent trees, margin 10, root weight 1, pass 3 of 3",
+        f"{model}: latent trees, temperature 30, margin 10, root weight 1, pass 3 of 3",
         f"headway {headway.__version__}, seed 0, {TRAIN} documents with {mentions} mentions "
         f"sha256 {about['train']['sha256']}",
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
@@ -19,7 +20,14 @@ from numpy.typing import NDArray
 from headway.coreference import Document, read_documents
 from headway.coreference.candidates import Candidates, Sieves
 from headway.coreference.coding import LEAST, Coded, Coder
-from headway.coreference.latent_trees import ClosestTrees, MentionTrees, best_heads, clusters_of, mention_trees
+from headway.coreference.latent_trees import (
+    NEGLIGIBLE,
+    ClosestTrees,
+    MentionTrees,
+    best_heads,
+    clusters_of,
+    mention_trees,
+)
 from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
 from headway.inference.first_order import argmax
 from headway.learning.latent_perceptron import LatentPerceptron
@@ -112,6 +120,67 @@ def test_best_and_constrained_against_enumeration(seed: int) -> None:
     right = [(score, heads) for score, heads in every if naive_clusters(heads) == clusters.tolist()]
     assert heads_of(trees.best(scores, trees.lengths, WHOLE), arcs) == max(every)[1]
     assert heads_of(trees.constrained(scores, WHOLE), arcs) == max(right)[1]
+
+
+def arc_probabilities(trees: list[tuple[float, list[int]]], arcs: Candidates, temperature: float) -> Floats:
+    """The probability of each arc where a tree's is proportional to exp(score / temperature)."""
+    top = max(score for score, _ in trees)
+    total, found = 0.0, np.zeros(len(arcs.antecedent))
+    for score, heads in trees:
+        probability = math.exp((score - top) / temperature)
+        total += probability
+        for k, (a, m) in enumerate(zip(arcs.antecedent.tolist(), arcs.mention.tolist(), strict=True)):
+            found[k] += probability * (heads[m] == a)
+    return found / total
+
+
+@settings(max_examples=40)
+@given(SEEDS, st.sampled_from([0.5, 2.0, 30.0]))
+def test_shares_are_the_probabilities_of_arcs(seed: int, temperature: float) -> None:
+    text = small(seed)
+    coded, arcs, clusters = material(text)
+    if not len(clusters):
+        return
+    scores = np.random.default_rng(seed).normal(size=len(arcs.antecedent))
+    trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None, temperature=temperature)
+    every = listed(arcs, scores)
+    right = [(score, heads) for score, heads in every if naive_clusters(heads) == clusters.tolist()]
+    for shares, among in (
+        (trees.best(scores, trees.lengths, WHOLE), every),
+        (trees.constrained(scores, WHOLE), right),
+    ):
+        expected = arc_probabilities(among, arcs, temperature)
+        np.testing.assert_allclose(shares, np.where(expected < NEGLIGIBLE, 0.0, expected), atol=1e-12)
+    sharp = replace(trees, temperature=1e-9)
+    hard = replace(trees, temperature=0.0)
+    np.testing.assert_array_equal(sharp.best(scores, trees.lengths, WHOLE), hard.best(scores, trees.lengths, WHOLE))
+    huge = trees.best(1e300 * scores, trees.lengths, WHOLE)
+    np.testing.assert_array_equal(huge, hard.best(scores, trees.lengths, WHOLE))
+
+
+@settings(max_examples=15)
+@given(SEEDS)
+def test_a_soft_update_is_the_gradient_of_the_log_probability(seed: int) -> None:
+    """Of the gold clusters, all their trees summed, by finite differences along a random direction."""
+    text, temperature, step = small(seed), 2.0, 1e-5
+    coded, arcs, clusters = material(text)
+    if not len(clusters):
+        return
+    trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None, temperature=temperature)
+    rng = np.random.default_rng(seed)
+    weights, direction = rng.normal(size=(2, trees.size))
+
+    def log_probability(at: Floats) -> float:
+        every = listed(arcs, trees.score(at, WHOLE))
+        right = [score for score, heads in every if naive_clusters(heads) == clusters.tolist()]
+        sums = [np.logaddexp.reduce(np.array(scores) / temperature) for scores in (right, [s for s, _ in every])]
+        return float(sums[0] - sums[1])
+
+    scores, gradient = trees.score(weights, WHOLE), np.zeros(trees.size)
+    trees.add(gradient, WHOLE, trees.constrained(scores, WHOLE) - trees.best(scores, trees.lengths, WHOLE))
+    slope = (log_probability(weights + step * direction) - log_probability(weights - step * direction)) / (2 * step)
+    # what is negligible is left out of the gradient
+    assert gradient @ direction / temperature == pytest.approx(slope, rel=1e-5, abs=50 * NEGLIGIBLE)
 
 
 @settings(max_examples=60)

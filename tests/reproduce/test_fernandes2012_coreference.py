@@ -22,11 +22,13 @@ LEARNT: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {  # settings of eac
     "closest antecedents, no margin": ({"tree": "closest", "margin": 0.0}, ()),
     "closest antecedents": ({"tree": "closest"}, ("margin",)),
     "closest antecedents, root weight": ({"tree": "closest"}, ("margin", "root_weight")),
+    "closest antecedents, log-linear": ({"tree": "closest", "temperature": 30.0}, ("margin",)),
     "latent tree, no margin": ({"margin": 0.0}, ()),
     "latent tree": ({}, ("margin",)),
     "latent tree, root weight": ({}, ("margin", "root_weight")),
     "latent tree, whole documents": ({"stretch": None}, ("margin",)),
-    "latent tree, entity types given": ({"types": True}, ("margin",)),
+    "latent tree, log-linear": ({"temperature": 30.0}, ("margin",)),
+    "latent tree, log-linear, entity types given": ({"temperature": 30.0, "types": True}, ("margin",)),
 }
 BASELINES = ("all singletons", "one cluster", "head match")
 METRICS = ("muc", "b_cubed", "ceaf_e", "blanc", "lea")

@@ -68,6 +68,10 @@ def train(
     root_weight: Annotated[
         float, typer.Option(min=0, metavar="W", help="What starting a cluster costs within the margin.")
     ] = 1.0,
+    temperature: Annotated[
+        float,
+        typer.Option(min=0, metavar="T", help="0: the latent perceptron; above: a log-linear model, steps of 1/T."),
+    ] = 30.0,
     types: Annotated[
         bool, typer.Option("--types", help="Use the entity types of the marks; they must be known later, too.")
     ] = False,
@@ -99,6 +103,7 @@ def train(
                 show=show,
                 margin=margin,
                 root_weight=root_weight,
+                temperature=temperature,
                 types=types,
                 stretch=None if documents else stretch or 10,
                 epochs=epochs,
@@ -180,7 +185,10 @@ def summary(output: Path, about: Mapping[str, Any]) -> str:
     settings, data, best = about["settings"], about["train"], about["best_pass"]
     dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
     score = "" if dev is None else f", dev CoNLL {dev:.2f}"
-    trained = f"margin {settings['margin']:g}, root weight {settings['root_weight']:g}"
+    trained = (
+        f"temperature {settings['temperature']:g}, margin {settings['margin']:g}, "
+        f"root weight {settings['root_weight']:g}"
+    )
     return (
         f"{printable(str(output))}: {settings['tree']} trees, {trained}, pass {best} of {settings['epochs']}{score}\n"
         f"headway {about['headway']}, seed {settings['seed']}, {_counted(data['documents'], 'document')} with "

@@ -9,6 +9,11 @@ cluster, so a tree h leads to clusters y; many trees lead to the same. Scores ar
 An arc that is not in h~ costs 1, one from the root `root_weight`, as Fernandes, dos Santos and Milidiú weigh it: above
 1, starting a cluster that nobody asked for is worse than joining a wrong one.
 
+With a `temperature` T above 0, choices are shared rather than made: every tree counts in proportion to exp(score / T),
+in h^ all trees, in h~ those of the gold clusters. The perceptron's updates are then the gradient, in steps of 1 / T, of
+the log-probability of the gold clusters, summed over all their trees: averaged stochastic gradient for a log-linear
+model. The perceptron is the limit T = 0. Shares below `NEGLIGIBLE` are left out.
+
 Since a tree falls apart into one choice a mention, an example need not be a document: it is a stretch of at most so
 many mentions, each of which joins an earlier cluster, or none. Whole documents, as in the paper, are the stretches
 without end. Weights are updated after each stretch; shorter ones learn from newer weights.
@@ -29,6 +34,9 @@ from headway.features.blocks import Weights
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
 
+# A probability that moves no weight worth having; most arcs have less, and to add one costs as much as to score it.
+NEGLIGIBLE = 1e-4
+
 
 @dataclass(frozen=True)
 class MentionTrees:
@@ -38,6 +46,7 @@ class MentionTrees:
     stretches: Sequence[Stretch]
     right: Sequence[np.ndarray[tuple[int], np.dtype[np.bool_]]]
     root_weight: float = 1.0
+    temperature: float = 0.0
 
     @cached_property
     def lengths(self) -> Ints:
@@ -56,22 +65,22 @@ class MentionTrees:
         self.features.add(weights, self.stretches[which.item()], amounts)
 
     def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
-        """The best tree."""
-        return _chosen(scores, self.stretches[which.item()].start)
+        """The best tree, or the share of each arc in all of them."""
+        return _shared(scores, self.stretches[which.item()].start, self.temperature)
 
     def constrained(self, scores: Floats, which: Ints) -> Floats:
-        """The best tree of the gold clusters."""
+        """The same among the trees of the gold clusters."""
         i = which.item()
-        return _chosen(np.where(self.right[i], scores, -np.inf), self.stretches[i].start)
+        return _shared(np.where(self.right[i], scores, -np.inf), self.stretches[i].start, self.temperature)
 
     def cost(self, latent: Floats, which: Ints) -> Floats:
-        cost: Floats = 1.0 - latent
+        cost = np.where(latent > 0, 0.0, 1.0)
         cost[self.stretches[which.item()].antecedent == 0] *= self.root_weight
         return cost
 
     def output(self, latent: Floats, which: Ints) -> Ints:
         """The arcs chosen, one a mention: what each of them joins."""
-        return np.flatnonzero(latent)
+        return np.flatnonzero(_chosen(latent, self.stretches[which.item()].start))
 
     def loss(self, output: Ints, which: Ints) -> float:
         """How many mentions join a wrong cluster, or start one that is none, or do not start their own."""
@@ -99,8 +108,9 @@ class ClosestTrees:
         self.trees.add(weights, which, amounts)
 
     def gold(self, which: Ints) -> Floats:
-        closeness = self.trees.stretches[which.item()].antecedent.astype(np.float64)
-        return self.trees.constrained(closeness, which)
+        i = which.item()
+        start, antecedent = self.trees.stretches[i].start, self.trees.stretches[i].antecedent
+        return _chosen(np.where(self.trees.right[i], antecedent, -np.inf), start)
 
     def cost(self, which: Ints) -> Floats:
         return self.trees.cost(self.gold(which), which)
@@ -111,6 +121,7 @@ def mention_trees(
     documents: Sequence[tuple[Coded, Candidates, Ints]],
     longest: int | None,
     root_weight: float = 1.0,
+    temperature: float = 0.0,
 ) -> MentionTrees:
     """Documents with their gold clusters, in stretches of at most `longest` mentions."""
     stretches, right = [], []
@@ -121,7 +132,7 @@ def mention_trees(
             last = min(count, first + longest - 1) if longest else count
             stretches.append(stretch(coded, candidates, first, last))
             right.append(allowed[candidates.start[first - 1] : candidates.start[last]])
-    return MentionTrees(features, stretches, right, root_weight)
+    return MentionTrees(features, stretches, right, root_weight, temperature)
 
 
 def best_heads(scores: Floats, candidates: Candidates) -> Ints:
@@ -147,10 +158,34 @@ def clusters_of(heads: Ints) -> Ints:
     return clusters[1:]
 
 
+def _shared(scores: Floats, start: Ints, temperature: float) -> Floats:
+    if temperature == 0:
+        return _chosen(scores, start)
+    shares = np.zeros(len(scores))
+    _share(scores, start, temperature, shares)
+    return shares
+
+
 def _chosen(scores: Floats, start: Ints) -> Floats:
     chosen = np.zeros(len(scores))
     _choose(scores, start, chosen)
     return chosen
+
+
+@kernel
+def _share(scores: Floats, start: Ints, temperature: float, shares: Floats) -> None:
+    """The probability of each arc of a mention, exp(score / temperature) over their sum."""
+    for i in range(len(start) - 1):
+        top = -np.inf
+        for k in range(start[i], start[i + 1]):
+            top = max(top, scores[k])
+        total = 0.0
+        for k in range(start[i], start[i + 1]):
+            shares[k] = np.exp((scores[k] - top) / temperature)
+            total += shares[k]
+        for k in range(start[i], start[i + 1]):
+            share = shares[k] / total
+            shares[k] = share if share >= NEGLIGIBLE else 0.0
 
 
 @kernel

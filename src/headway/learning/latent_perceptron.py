@@ -82,5 +82,5 @@ class LatentPerceptron:
             return {"mistakes": 0.0, "loss": loss, "objective": 0.0}
         examples.add(weights, which, amounts)
         examples.add(total, which, seen * amounts)
-        objective = float(augmented[chosen > 0].sum() - scores[latent > 0].sum())
+        objective = float(np.vdot(augmented, chosen) - np.vdot(scores, latent))
         return {"mistakes": float(amounts[amounts > 0].sum()), "loss": loss, "objective": objective}
