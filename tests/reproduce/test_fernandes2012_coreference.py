@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from headway.resolver import Resolver
 from tests.cli import toy_coref
 
 MARGINS, ROOT_WEIGHTS = (3.0, 10.0, 30.0, 100.0), (1.0, 0.5, 1.5, 2.0, 3.0)
+REPOSITORY = Path(__file__).resolve().parents[2]
 LEARNT: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {  # settings of each row, and what is chosen for it
     "closest antecedents, no margin": ({"tree": "closest", "margin": 0.0}, ()),
     "closest antecedents": ({"tree": "closest"}, ("margin",)),
@@ -170,18 +171,24 @@ def test_a_cell_is_what_such_a_training_gives(data: Path, output: Path, way: str
 
 def test_the_tables_have_the_mean_and_every_seed(output: Path) -> None:
     text = (output / "quick.md").read_text("utf-8")
-    tables = text.split("## ")[1:]
-    for shown, (way, scored) in zip(tables, [("kept", "kept"), ("kept", "removed"), ("removed", "kept")], strict=True):
+    summary, *tables = text.split("## ")[1:]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary.splitlines() if "|" in line]
+    averages = {name: figures for name, *figures in lines}
+    for column, shown, (way, scored) in zip(
+        range(3), tables, [("kept", "kept"), ("kept", "removed"), ("removed", "kept")], strict=True
+    ):
         cells = cells_of(output, way)
         header, _, *rows = [[x.strip() for x in line.split("|")[1:-1]] for line in shown.splitlines() if "|" in line]
         found = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
         assert list(found) == [*BASELINES, *LEARNT]
         for name in BASELINES:
-            assert found[name]["CoNLL"] == f"{cells[name]['test'][scored]['conll']:.2f}"
+            assert found[name]["CoNLL"] == f"{cells[name]['test'][scored]['conll']:.2f}" == averages[name][column]
         for name in LEARNT:
             three = [cells[f"{name}, seed {seed}"] for seed in range(3)]
             tests = [cell["test"][scored] for cell in three]
             row = found[name]
+            spread = stdev(round(test["conll"], 2) for test in tests)
+            assert averages[name][column] == f"{mean(test['conll'] for test in tests):.2f} ± {spread:.2f}"
             assert row["seeds"] == " ".join(f"{test['conll']:.2f}" for test in tests)
             for title, metric in zip(
                 ("CoNLL", "MUC", "B-cubed", "CEAF-e", "BLANC", "LEA"), ("conll", *METRICS), strict=True
@@ -204,7 +211,7 @@ def test_one_way_with_singletons(data: Path, tmp_path: Path, output: Path, monke
     monkeypatch.setattr(experiment, "SYSTEMS", experiment.SYSTEMS[:1])
     *said, table = run(data, tmp_path, ["removed"])
     assert [path.name for path in (tmp_path / "quick").iterdir()] == ["removed.json"]
-    assert table.count("## ") == 1
+    assert table.count("## ") == 2
     for seed, line in enumerate(said):
         cell = cells_of(output, "removed")[f"closest antecedents, no margin, seed {seed}"]
         figures = f"dev {cell['dev']:.2f}, test {cell['test']['kept']['conll']:.2f}"
@@ -230,3 +237,16 @@ def test_what_is_not_there_is_said(data: Path, tmp_path: Path) -> None:
         run(data, tmp_path, ["danish"])
     with pytest.raises(TreebankError, match=r"has no \*-train.conllu\[.gz\]; give the folder of UD English-GUM"):
         run(tmp_path, tmp_path)
+
+
+def test_committed_tables_are_those_of_the_results() -> None:
+    folder = REPOSITORY / "experiments" / "fernandes2012" / "coreference"
+    assert (folder / "tables.md").read_text("utf-8") == experiment.table_text(folder / "results")
+
+
+def test_the_readme_has_the_summary() -> None:
+    summary = experiment.summary_text(REPOSITORY / "experiments" / "fernandes2012" / "coreference" / "results")
+    readme = (REPOSITORY / "README.md").read_text("utf-8").splitlines()
+    lines = [line for line in summary.splitlines() if line.startswith("|")]
+    assert len(lines) > 10
+    assert all(line in readme for line in lines)

@@ -133,3 +133,14 @@ def test_observed_updates_touch_known_words_only() -> None:
             np.testing.assert_array_equal(found[b, :, m], whole[b, :, m])
         else:
             assert not (examples.gold(every) - found)[b, :, m].any()
+
+
+def test_committed_tables_are_those_of_the_results_and_in_the_readme() -> None:
+    folder = Path(__file__).resolve().parents[2] / "experiments" / "fernandes2012" / "partial"
+    cells = json.loads((folder / "results" / "danish.json").read_text("utf-8"))["cells"]
+    table = experiment.table_text("danish", cells)
+    assert (folder / "tables.md").read_text("utf-8") == table
+    readme = (folder.parents[2] / "README.md").read_text("utf-8").splitlines()
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    assert len(lines) == 6
+    assert all(line in readme for line in lines)

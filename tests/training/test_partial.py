@@ -13,7 +13,6 @@ from headway.drawing.terminal import tree_text
 from headway.errors import EvaluationError, TrainingError, TreebankError
 from headway.evaluation import evaluate, evaluate_conll2018
 from headway.features.coding import Coder
-from headway.inference.brute_force import all_trees
 from headway.learning.examples import Trees
 from headway.models.arc_factored import ArcExamples, PartialExamples, code_trees
 from headway.pipeline import Parser
@@ -28,9 +27,7 @@ from headway.training import (
     training_trees,
 )
 from headway.training import monitor as monitoring
-from headway.training.partial_trees import PartialTrees
 from headway.treebank import Sentence, is_projective, require_tree, write_treebank
-from tests.learning.dense import TREE_CLASSES
 from tests.models.toy_treebank import LABELS, sentences
 
 GOLD: dict[str, Any] = {"tags": "gold"}
@@ -319,51 +316,19 @@ def test_what_needs_whole_trees_refuses_others() -> None:
     assert heatmap_drawing(Sentence.from_words(gold.forms), square)  # no tree at all is no mistake there
 
 
-# The trees held against the right ones
-
-
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
-@pytest.mark.parametrize("seed", range(5))
-def test_a_margin_is_for_known_words(seed: int, projective: bool, single_root: bool) -> None:
-    """Their heads are those of the best tree with it, by enumeration; the others' those of the best without."""
-    rng = np.random.default_rng(seed)
-    n, margin = 4, 1.5
-    every = all_trees(n, projective=projective, single_root=single_root)
-    heads = np.where(rng.random(n + 1) < 0.5, every[rng.integers(len(every))], -1)
-    scores = rng.normal(size=(n + 1, n + 1))
-    augmented = scores.copy()
-    for m in range(1, n + 1):
-        for h in range(n + 1):
-            if heads[m] >= 0 and h != heads[m]:
-                augmented[h, m] += margin
-
-    def best(of: Any) -> Any:
-        return max(every, key=lambda tree: sum(of[tree[m], m] for m in range(1, n + 1)))
-
-    asked, plain = best(augmented), best(scores)
-    expected = np.zeros((n + 1, n + 1))
-    for m in range(1, n + 1):
-        expected[asked[m] if heads[m] >= 0 else plain[m], m] = 1.0
-    given = augmented[None].copy()
-    sentence = np.array([3])  # of a batch in which it comes last
-    known = np.concatenate((np.full((3, n + 1), -1), heads[None]))
-    found = PartialTrees(Trees(projective, single_root), known, margin).best(given, np.array([n]), sentence)
-    np.testing.assert_array_equal(found[0], expected)
-    np.testing.assert_array_equal(given[0], augmented)
-    without = PartialTrees(Trees(projective, single_root), known, 0.0).best(scores[None], np.array([n]), sentence)
-    assert [int(np.flatnonzero(without[0, :, m])[0]) for m in range(1, n + 1)] == plain[1:].tolist()
+# The learner
 
 
 @pytest.mark.parametrize("learner", ["perceptron", "margin"])
 @pytest.mark.parametrize("single_root", [False, True])
 def test_all_heads_known_is_the_perceptron(learner: Any, single_root: bool) -> None:
-    """The latent learner as settings make it, on whole trees."""
+    """The latent learner as settings make it, on whole trees and at temperature 0."""
     text = sentences(20, 5, crossing=True, two_roots=not single_root)
     settings = Settings(learner=learner, single_root=single_root, epochs=2, labels="none").complete()
     material = Material.of(text, settings, 1)
     assert isinstance(material.structures, Trees)
     assert isinstance(material.examples, ArcExamples)
     latent = PartialExamples(material.examples.scorer, *material.trees[:2], single_root=single_root)
-    weights = settings.learn_latent(material.structures, latent.heads).fit(latent, lambda _: True)
+    weights = settings.learn_latent(latent).fit(latent, lambda _: True)
     np.testing.assert_array_equal(weights, train_arcs(material, settings, Watch()).best)
     assert weights.any()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 from headway import __version__
@@ -36,6 +36,11 @@ MARGINS = (3.0, 10.0, 30.0, 100.0)
 ROOT_WEIGHTS = (0.5, 1.5, 2.0, 3.0)
 TEMPERATURE = 30.0  # of the log-linear models; found on the development documents
 PASSES, PATIENCE = 15, 5
+WAYS = {  # which documents, and which clusters are scored
+    ("kept", "kept"): "all mentions, singletons scored",
+    ("kept", "removed"): "all mentions, scored without singletons",
+    ("removed", "kept"): "mentions of clusters of two or more only",
+}
 _QUICK = 4  # documents of each file
 _METRICS = ("muc", "b_cubed", "ceaf_e", "blanc", "lea")
 
@@ -179,18 +184,34 @@ def _percent(scores: CoreferenceScores) -> dict[str, float]:
 
 def table_text(results: Path) -> str:
     """Test figures; of systems that learn the mean, and the CoNLL average of each seed."""
-    parts = []
-    for singletons, scored, title in (
-        ("kept", "kept", "all mentions, singletons scored"),
-        ("kept", "removed", "all mentions, singletons removed from both sides before scoring"),
-        ("removed", "kept", "mentions of clusters of two or more only"),
-    ):
-        path = results / f"{singletons}.json"
-        if path.exists():
-            cells = CellFile.read(path)
-            header = ["system", "CoNLL", "seeds", "MUC", "B-cubed", "CEAF-e", "BLANC", "LEA", "C", "root", "dev", "s"]
-            parts.append(markdown_table(f"## GUM test, gold mentions: {title}", header, _rows(cells, scored)))
+    parts = [summary_text(results)]
+    header = ["system", "CoNLL", "seeds", "MUC", "B-cubed", "CEAF-e", "BLANC", "LEA", "C", "root", "dev", "s"]
+    for (singletons, scored), title in WAYS.items():
+        if (path := results / f"{singletons}.json").exists():
+            rows = _rows(CellFile.read(path), scored)
+            parts.append(markdown_table(f"## GUM test, gold mentions: {title}", header, rows))
     return "\n".join(parts)
+
+
+def summary_text(results: Path) -> str:
+    """The CoNLL averages side by side, of systems that learn with the standard deviation over the seeds."""
+    columns = {
+        title: {row[0]: f"{row[1]}{_spread(row[2])}" for row in _rows(CellFile.read(path), scored)}
+        for (singletons, scored), title in WAYS.items()
+        if (path := results / f"{singletons}.json").exists()
+    }
+    names = list(dict.fromkeys(name for column in columns.values() for name in column))
+    rows = [[name, *(column.get(name, "") for column in columns.values())] for name in names]
+    return markdown_table("## GUM test, gold mentions: CoNLL average", ["system", *columns], rows)
+
+
+def _spread(seeds: str) -> str:
+    """
+    >>> _spread("79.10 79.20 79.30"), _spread("")
+    (' ± 0.10', '')
+    """
+    values = [float(each) for each in seeds.split()]
+    return f" ± {stdev(values):.2f}" if len(values) > 1 else ""
 
 
 def _rows(cells: Mapping[str, Any], scored: str) -> list[list[str]]:

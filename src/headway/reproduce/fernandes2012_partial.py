@@ -2,7 +2,8 @@
 
 Three tenths of the heads of the training trees are kept, drawn at random, and the others hidden. From these learn
 
-    latent      the whole tree is latent, but for the known heads: `headway train` on such a treebank
+    latent      the whole tree is latent, but for the known heads: `headway train` on such a treebank, all trees that
+                have the known heads counting by their probabilities
     observed    the same perceptron, its updates cut down to the words whose heads are known
 
 and, beside them, the same learner from as many heads on whole sentences, drawn at random (`sentences`), and from all

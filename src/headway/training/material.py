@@ -123,7 +123,8 @@ class Material:
             scorer = ArcScorer(arcs, threads=threads)
         structures = Trees(settings.projective, settings.single_root, threads)
         if trees.is_partial:
-            latent = PartialExamples(scorer, trees.coded, trees.heads, settings.projective, settings.single_root)
+            class_of_trees = (settings.projective, settings.single_root)
+            latent = PartialExamples(scorer, trees.coded, trees.heads, *class_of_trees, settings.temperature)
             return cls(coder, latent, structures, trees, labels)
         unannotated = ArcText(scorer, coder.code(text)) if text else None
         return cls(coder, ArcExamples(scorer, *trees), structures, trees, labels, text=unannotated)
@@ -199,9 +200,10 @@ def fill_in(
     chosen = settings.of_hidden_heads().complete()
     features = arc_features(load_templates(chosen.templates), coder, trees, sentences, ())
     class_of_trees = (chosen.projective, chosen.single_root)
-    examples = PartialExamples(ArcScorer(features, threads=threads), trees.coded, trees.heads, *class_of_trees)
+    scorer = ArcScorer(features, threads=threads)
+    examples = PartialExamples(scorer, trees.coded, trees.heads, *class_of_trees, chosen.temperature)
     monitor = Monitor("hidden heads", chosen.epochs or 1, chosen.patience, show=show)
-    weights = chosen.learn_latent(Trees(*class_of_trees, threads), trees.heads).fit(examples, monitor)
+    weights = chosen.learn_latent(examples).fit(examples, monitor)
     heads, numbers = trees.heads.copy(), trees.labels.copy()
     for which in groups_by_length(examples.lengths, BATCH_CELLS):
         found = examples.best_trees(examples.score(weights, which), which)

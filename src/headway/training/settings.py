@@ -8,7 +8,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from headway.errors import TrainingError
-from headway.inference.batch import Ints
 from headway.learning.descent import Descent, Optimiser
 from headway.learning.entropy import EntropyRegularised
 from headway.learning.examples import Choices, Trees, Unannotated
@@ -21,7 +20,6 @@ from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Learner
 from headway.models.higher_order import AutomataTrees, Decoding
 from headway.models.pruning import MAX_HEADS, THRESHOLD
-from headway.training.partial_trees import PartialTrees
 
 ModelName = Literal["arc", "sibling", "grandsibling"]
 LearnerName = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear", "expected-loss", "constraints"]
@@ -48,6 +46,8 @@ _C: dict[LearnerName, float] = {
     "expected-loss": 3.0,
     "constraints": 100.0,
 }
+# Of trees of which some heads are not known.
+_TEMPERATURE = 30.0
 # Of the log-linear model that prunes for the higher-order ones.
 _PRUNER_EPOCHS, _PRUNER_C = 4, 0.3
 
@@ -166,6 +166,11 @@ class Settings:
         )
 
     @property
+    def temperature(self) -> float:
+        """How heads that are not known are shared among trees: by the best one (0), or by all."""
+        return 0.0 if self.learner == "perceptron" else _TEMPERATURE
+
+    @property
     def is_latent(self) -> bool:
         """Whether these settings learn from trees of which some heads are not known, without filling them in."""
         return self.model == "arc" and self.learner in ("perceptron", "margin") and self.labels != "joint"
@@ -193,11 +198,10 @@ class Settings:
             return ExpectedLoss(structures, c, descent)
         return ExponentiatedGradient(structures, c, epochs, "hinge" if self.learner == "eg" else "log")
 
-    def learn_latent(self, structures: Choices, heads: Ints) -> LatentPerceptron:
-        """The learner of these settings where some of the `heads` (B, N+1) are not known."""
+    def learn_latent(self, structures: Choices) -> LatentPerceptron:
+        """The learner of these settings where some heads are not known."""
         done = self.complete()
-        c = done.c or 0.0
-        return LatentPerceptron(PartialTrees(structures, heads, c), done.epochs or 1, c, self.seed)
+        return LatentPerceptron(structures, done.epochs or 1, done.c or 0.0, self.seed)
 
     def learn_constraints(self, structures: Trees, constraints: Constraints) -> GeneralizedExpectation:
         """The learner from rules."""

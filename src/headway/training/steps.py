@@ -46,7 +46,7 @@ def train_arcs(material: Material, settings: Settings, watch: Watch) -> Monitor:
 def _train_once(material: Material, settings: Settings, watch: Watch) -> Monitor:
     examples = material.examples
     if isinstance(examples, PartialExamples):
-        latent = settings.learn_latent(material.structures, examples.heads)
+        latent = settings.learn_latent(examples)
         return _watched(partial(latent.fit, examples), examples.size, settings, watch)
     learner = settings.learn(material.structures, material.text)
     return _watched(partial(learner.fit, examples), examples.size, settings, watch)
