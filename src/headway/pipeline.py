@@ -204,9 +204,10 @@ class Parser:
         With `dev`, the weights of the best pass are kept, training stops early, and probabilities are calibrated. With
         `checkpoint`, an interrupted training goes on where that file says; delete it once the parser is saved.
 
-        Some heads may be unknown, "_" in the file (-1 in a partial `Sentence`). The perceptrons of arc models then
-        learn from the best trees with the known ones, which change as they learn (fernandes2012 section 2.3); for all
-        else such a model fills in the unknown heads first. Labels are learnt from the words that have one.
+        Some heads may be unknown, "_" in the file (-1 in a partial `Sentence`). Arc models then learn from the trees
+        with the known ones, which are latent (fernandes2012 section 2.3): the learner `perceptron` from the best,
+        `margin` from all by their probabilities. For all else such a model fills in the unknown heads first. Labels are
+        learnt from the words that have one.
 
         `text` are sentences without trees, of which the `loglinear` learner is to be sure, too (`entropy_weight`).
         """
