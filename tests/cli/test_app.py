@@ -8,13 +8,12 @@ import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import headway
-from headway.cli import constrain, draw, evaluate, induce, info, options, parse, reproduce, train, tune
+from headway.cli import constrain, coref, draw, evaluate, induce, info, options, parse, reproduce, train, tune
 from headway.errors import HeadwayError
 from tests.cli.conftest import Invoke, Spawn, one_error
 
@@ -34,29 +33,40 @@ COMMANDS = {
 def test_help_lists_every_command(invoke: Invoke) -> None:
     text = invoke("--help").stdout
     listed = re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE)
-    assert listed == list(COMMANDS)
+    assert listed == [*COMMANDS, "coref"]
     assert "..." not in text.partition("Commands:")[2]  # no description is cut
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_coref_lists_its_commands(invoke: Invoke) -> None:
+    text = invoke("coref", "--help").stdout
+    assert re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE) == ["train", "parse", "evaluate"]
+    assert "..." not in text.partition("Commands:")[2]
+
+
+EXAMPLES = {
+    **{name: module.EXAMPLES for name, module in COMMANDS.items()},
+    "coref train": coref.TRAIN_EXAMPLES,
+    "coref parse": coref.PARSE_EXAMPLES,
+    "coref evaluate": coref.EVALUATE_EXAMPLES,
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_help_of_a_command_has_examples_that_use_its_options(invoke: Invoke, name: str) -> None:
-    text = invoke(name, "--help").stdout
-    module: ModuleType = COMMANDS[name]
-    assert module.EXAMPLES
-    for example in module.EXAMPLES:
+    text = invoke(*name.split(), "--help").stdout
+    assert EXAMPLES[name]
+    for example in EXAMPLES[name]:
         assert f"    {example}\n" in text
-        words = shlex.split(example)
-        start = words.index("headway")
-        assert words[start + 1] == name
-        stop = words.index("|", start) if "|" in words[start:] else len(words)
-        given = [word for word in words[start:stop] if re.fullmatch("-o|--.*", word)]
+        piped = [shlex.split(part) for part in example.split(" | ")]
+        (words,) = (each for each in piped if each[: 1 + len(name.split())] == ["headway", *name.split()])
+        given = [word for word in words if re.fullmatch("-o|--.*", word)]
         assert all(re.search(rf"^  (-o, )?.*{word}\b", text, re.MULTILINE) for word in given)
 
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys\nfrom headway.cli.app import app\n"
-        f"for words in {[['--help'], *([name, '--help'] for name in COMMANDS)]}:\n"
+        f"for words in {[['--help'], *([*name.split(), '--help'] for name in EXAMPLES)]}:\n"
         "    try:\n        app(words)\n    except SystemExit as end:\n        assert not end.code\n"
         "print('LOADED', *sys.modules)"
     )

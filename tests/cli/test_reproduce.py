@@ -55,4 +55,4 @@ def test_options(invoke: Invoke, asked: dict[str, Any], tmp_path: Path) -> None:
 def test_every_paper_has_a_module(paper: Paper) -> None:
     from importlib import import_module
 
-    assert callable(import_module(f"headway.reproduce.{paper.value}").run)
+    assert callable(import_module(f"headway.reproduce.{paper.value.replace('/', '_')}").run)

@@ -88,7 +88,10 @@ def train(
     patience: options.PatienceOption = 4,
     seed: options.SeedOption = 0,
 ) -> None:
-    """Train a coreference model: a latent tree over the mentions of every document."""
+    """Train a coreference model.
+
+    Behind the clusters of every document is a tree over its mentions, which is latent.
+    """
     if documents and stretch is not None:
         raise typer.BadParameter("--stretch and --whole-documents exclude each other; give one of them")
     require_one_standard_input(train, dev)
@@ -131,9 +134,9 @@ def parse(
         bool, typer.Option("--skip-bad", help="Leave out documents whose marks make no sense, and count them.")
     ] = False,
 ) -> None:
-    """Find the clusters of documents, and write them as Entity= marks.
+    """Find the clusters of documents.
 
-    Clusters that INPUT has are not looked at, and replaced. All else stays as it is.
+    They are written as Entity= marks. Clusters that INPUT has are not looked at, and replaced. All else stays as it is.
     """
     from headway.coreference import read_documents, write_documents
     from headway.resolver import Resolver
@@ -154,9 +157,10 @@ def evaluate(
     *,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare predicted clusters with the right ones: MUC, B-cubed, CEAF, BLANC, LEA, the CoNLL average.
+    """Compare clusters with the right ones.
 
-    Twice: with the mentions that are alone in their clusters, and without them on either side.
+    MUC, B-cubed, CEAF, BLANC, LEA, the CoNLL average, twice: with the mentions that are alone in their clusters, and
+    without them on either side.
     """
     require_one_standard_input(gold, predicted)
     from headway.coreference import read_documents

@@ -58,7 +58,9 @@ def train(
     ] = None,
     checkpoint: options.CheckpointOption = None,
 ) -> None:
-    """Train a parser on a treebank. Words without a head ("_") are learnt from as far as the others' heads tell.
+    """Train a parser on a treebank.
+
+    Words without a head ("_") are learnt from as far as the others' heads tell.
 
     Ctrl-C is safe: the same command goes on from the checkpoint.
     """

@@ -82,5 +82,5 @@ class LatentPerceptron:
             return {"mistakes": 0.0, "loss": loss, "objective": 0.0}
         examples.add(weights, which, amounts)
         examples.add(total, which, seen * amounts)
-        objective = float(np.vdot(augmented, chosen) - np.vdot(scores, latent))
+        objective = float((augmented * chosen).sum() - (scores * latent).sum())  # BLAS would not repeat the last bit
         return {"mistakes": float(amounts[amounts > 0].sum()), "loss": loss, "objective": objective}
