@@ -32,7 +32,7 @@ from headway.coreference.coding import Coded
 from headway.coreference.pair_features import PairFeatures, Stretch, stretch
 from headway.features.blocks import Weights
 from headway.inference.batch import Floats, Ints
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, ordered_part
 
 # A probability that moves no weight worth having; most arcs have less, and to add one costs as much as to score it.
 NEGLIGIBLE = 1e-4
@@ -176,16 +176,21 @@ def _chosen(scores: Floats, start: Ints) -> Floats:
 def _share(scores: Floats, start: Ints, temperature: float, shares: Floats) -> None:
     """The probability of each arc of a mention, exp(score / temperature) over their sum."""
     for i in range(len(start) - 1):
-        top = -np.inf
-        for k in range(start[i], start[i + 1]):
-            top = max(top, scores[k])
-        total = 0.0
-        for k in range(start[i], start[i + 1]):
-            shares[k] = np.exp((scores[k] - top) / temperature)
-            total += shares[k]
-        for k in range(start[i], start[i + 1]):
-            share = shares[k] / total
-            shares[k] = share if share >= NEGLIGIBLE else 0.0
+        _share_out(scores, start[i], start[i + 1], temperature, shares)
+
+
+@ordered_part  # or the last bits would depend on where in memory the arrays are
+def _share_out(scores: Floats, first: int, end: int, temperature: float, shares: Floats) -> None:
+    top = -np.inf
+    for k in range(first, end):
+        top = max(top, scores[k])
+    total = 0.0
+    for k in range(first, end):
+        shares[k] = np.exp((scores[k] - top) / temperature)
+        total += shares[k]
+    for k in range(first, end):
+        share = shares[k] / total
+        shares[k] = share if share >= NEGLIGIBLE else 0.0
 
 
 @kernel

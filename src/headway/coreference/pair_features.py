@@ -32,7 +32,7 @@ from headway.coreference.pairs import PAIR_ATOMS, Atoms
 from headway.errors import TemplateError
 from headway.features.blocks import Keys, Weights, bits_for, check_bits, multiplier, offsets_and_drops
 from headway.inference.batch import Floats, Ints
-from headway.inference.jit import kernel, part
+from headway.inference.jit import kernel, ordered_part, part
 
 Template = tuple[str, ...]
 
@@ -168,6 +168,15 @@ def _fill(codes: NDArray[np.int32], atoms: Atoms, a: int, m: int, values: Ints) 
         values[2 * count + i] = atoms[i]
 
 
+@ordered_part  # so that training repeats to the last bit, wherever in memory the arrays are
+def _sum(weights: Weights, offset: Ints, drop: Keys, keys: Keys) -> float:
+    """The sum of the weights that the keys stand for."""
+    total = 0.0
+    for t in range(len(keys)):
+        total += weights[offset[t] + np.int64(keys[t] >> drop[t])]
+    return total
+
+
 @part
 def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys) -> None:
     """The key of every template."""
@@ -188,10 +197,7 @@ def _score(weights: Weights, arcs: Stretch, c: Compiled, scores: Floats) -> None
         for k in range(arcs.start[i], arcs.start[i + 1]):
             _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
             _fire(values, begins, places, multipliers, keys)
-            score = 0.0
-            for t in range(len(keys)):
-                score += weights[offset[t] + np.int64(keys[t] >> drop[t])]
-            scores[k] = score
+            scores[k] = _sum(weights, offset, drop, keys)
 
 
 @kernel
