@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import headway
+from headway.cli import coref
 from headway.coreference import read_documents, tree_mentions
 from headway.embedded import embedded_model
 from headway.evaluation import CoreferenceScores, Ratio, evaluate_coreference
@@ -545,3 +548,12 @@ def test_no_documents_have_no_score(invoke: Invoke) -> None:
     empty = json.loads(invoke("coref", "evaluate", "/dev/null", "-", "--json", stdin=b"").stdout)
     assert (empty["kept"]["documents"], empty["kept"]["conll"]) == (0, 0)
     assert invoke("coref", "evaluate", "/dev/null", "-", stdin=b"").stdout.startswith("0 documents\n")
+
+
+def test_defaults_are_those_of_the_resolver(invoke: Invoke) -> None:
+    """They are written twice, as importing them would load the numerical libraries before a help text is shown."""
+    given = {name: option.default for name, option in signature(coref.train).parameters.items()}
+    for field in fields(ResolverSettings):
+        if field.name in given and field.name != "stretch":  # None there, so that --whole-documents can exclude it
+            assert given[field.name] == field.default, field.name
+    assert f"[default: ({ResolverSettings().stretch}); x>=1]" in invoke("coref", "train", "--help").stdout

@@ -11,8 +11,8 @@ The result is the average of the weights after each example. The paper's target 
 in our uses nothing is left to choose once h is known. An output with weights of its own is a part of h.
 
 With h~ given, whatever the weights, this is `perceptron.Perceptron`, update by update. The objective that the updates
-descend, stochastically, is the mean over the examples of max_h (w·f(h) + C l(h~, h)) - w·f(h~), which is concave in the
-second term's maximum: the procedure finds a local optimum. It has converged when a pass changes nothing.
+descend, stochastically, is the mean over the examples of max_h (w·f(h) + C l(h~, h)) - max_h~ w·f(h~): a difference of
+convex functions, of which a local optimum is found. It has converged when a pass changes nothing.
 """
 
 from __future__ import annotations
