@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from headway.errors import TrainingError
 from headway.treebank.streams import open_source
@@ -31,6 +32,21 @@ class Clusters:
         ('0110', '_')
         """
         return self.paths.get(form) or self.paths.get(form.lower(), NO_PATH)
+
+
+    def to_data(self) -> dict[str, list[str]]:
+        """The words of every path, as JSON."""
+        words: dict[str, list[str]] = {}
+        for word, path in self.paths.items():
+            words.setdefault(path, []).append(word)
+        return words
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any] | Clusters) -> Clusters:
+        """What `to_data` gave; clusters that were read before stay as they are."""
+        if isinstance(data, Clusters):
+            return data
+        return cls({str(word): path for path, words in data.items() for word in words})
 
 
 NO_CLUSTERS = Clusters({})

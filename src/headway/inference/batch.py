@@ -1,4 +1,4 @@
-"""Scores as every kernel takes them: validated, padded, C-contiguous float64; and threads over the sentences.
+"""Scores as every kernel takes them: validated, padded, C-contiguous float64; and work spread over the sentences.
 
 The conventions of `headway.inference` are enforced here and nowhere else. One matrix is a batch of one, with
 `single` remembering to take the batch axis off the results again.
@@ -6,26 +6,23 @@ The conventions of `headway.inference` are enforced here and nowhere else. One m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import DtypeError, LengthsError, ScoresError, ShapeError
 from headway.inference.jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from headway.parallel import Executor, run_slices
 
 # Beyond this a sum over a long sentence could overflow, and an overflow would look like a forbidden arc.
 LARGEST_SCORE = 1e300
 
-# A thread must have this much arithmetic to be worth starting (about 0.2 ms of work).
-_WORK_PER_THREAD = 500_000
+# A worker must have this much arithmetic to be worth starting (about 0.2 ms of work).
+_WORK_PER_WORKER = 500_000
 
 
 @dataclass(frozen=True)
@@ -79,6 +76,11 @@ def as_batch(scores: ArrayLike, lengths: ArrayLike | None = None) -> Batch:
     return batch
 
 
+def one_sentence(scores: Floats, b: int, n: int) -> Batch:
+    """Sentence b, of n words, of a batch's checked scores, on its own and without padding."""
+    return Batch(scores[b : b + 1, : n + 1, : n + 1].copy(), np.array([n]), single=True)
+
+
 def as_floats(values: ArrayLike, name: str) -> Floats:
     """A C-contiguous float64 array, from any array of real numbers."""
     array = np.asarray(values)
@@ -112,25 +114,10 @@ def allowed(batch: Batch) -> NDArray[np.bool_]:
 
 
 def over_sentences(
-    run: Callable[[int, int], None], batch: Batch, work: float, threads: int | None, grain: int = 1
+    run: Callable[[int, int], None], batch: Batch, work: float, executor: Executor, grain: int = 1
 ) -> None:
-    """Call `run(start, stop)` on slices that cover the batch, in threads when `work` operations are worth it.
-
-    `threads=None` uses every core. Slices start at multiples of `grain`. Kernels hold no interpreter lock, and each
-    sentence is computed by the same code whichever thread takes it, so threads never change a result.
-    """
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}; expected at least 1, or None for every core")
-    size = len(batch)
-    grains = -(-size // grain)
-    useful = min(threads or os.cpu_count() or 1, grains, int(work / _WORK_PER_THREAD) + 1)
-    if useful <= 1:
-        run(0, size)
-        return
-    pieces = min(grains, 4 * useful)
-    edges = [min(size, grain * (grains * piece // pieces)) for piece in range(pieces + 1)]
-    with ThreadPoolExecutor(useful) as pool:
-        list(pool.map(run, edges[:-1], edges[1:]))
+    """Call `run(start, stop)` on slices that cover the batch; `work` operations decide how many workers are worth it."""
+    run_slices(run, len(batch), executor, grain=grain, most=int(work / _WORK_PER_WORKER) + 1)
 
 
 def groups_by_length(lengths: Ints, cells: float) -> Iterator[Ints]:

@@ -9,8 +9,8 @@ from itertools import product
 
 import numpy as np
 
+from headway.arrays import Ints
 from headway.errors import SizeError
-from headway.inference.batch import Ints
 
 
 def all_trees(n: int, *, projective: bool, single_root: bool) -> Ints:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.inference.batch import Ints
+from headway.arrays import Ints
 from headway.inference.jit import kernel, part
 
 Bools = NDArray[np.bool_]

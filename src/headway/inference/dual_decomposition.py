@@ -34,10 +34,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import NoTreeError
 from headway.inference import eisner, span_chart, spanning_tree
-from headway.inference.batch import Floats, Ints
-from headway.inference.candidates import Bools
 from headway.inference.head_automata import Automata, Parts, best_of_head, score_of_tree, work_for
 from headway.inference.heads import tree_in_class
 from headway.inference.jit import kernel, part
@@ -128,7 +127,7 @@ def decode(
         automata, n, projective, single_root, exact, limit, budget, lazy, heads, primal, dual, recomputed
     )
     if outcome == _IMPOSSIBLE:
-        raise _no_tree(parts, n, projective, single_root)
+        raise _no_tree(parts, n, TreeClass(projective, single_root))
     if outcome == _LIMIT:
         status = Status.ITERATION_LIMIT
     else:
@@ -137,10 +136,10 @@ def decode(
     return Decoded(heads, score, bound, status, steps, trace)
 
 
-def _no_tree(parts: Parts, n: int, projective: bool, single_root: bool) -> NoTreeError:
+def _no_tree(parts: Parts, n: int, trees: TreeClass) -> NoTreeError:
     arcs = np.full((n + 1, n + 1), -np.inf)
     arcs[parts.candidates.heads, parts.candidates.modifiers] = 0.0
-    return no_tree_error(arcs, projective=projective, single_root=single_root, sentence=None)
+    return no_tree_error(arcs, trees, None)
 
 
 @kernel

@@ -34,10 +34,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.inference import span_chart
-from headway.inference.batch import Batch, Floats, Ints, over_sentences
+from headway.inference.batch import Batch, over_sentences
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel, part
+from headway.parallel import Executor
 
 # Numbers in the charts of a group: as many sentences side by side as a second-level cache of about two megabytes holds,
 # since half of each plane is never touched.
@@ -58,7 +60,7 @@ _TOTAL, _OTHER_TOTAL, _PLANES = 9, 10, 11
 _NONE = np.empty((0, 0, 0))
 
 
-def argmax(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Ints, Ints]:
+def argmax(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Ints, Ints]:
     """Best projective heads (B, N+1) and, per sentence, whether a tree exists (1) or not (0)."""
     size, nodes = batch.scores.shape[:2]
     heads = np.full((size, nodes), -1, dtype=np.int64)
@@ -67,32 +69,32 @@ def argmax(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Int
         lambda start, stop: _decode(batch.scores, batch.lengths, single_root, start, stop, heads, found),
         batch,
         work=0.5 * size * float(nodes) ** 3,
-        threads=threads,
+        executor=executor,
     )
     return heads, found
 
 
-def log_partition(batch: Batch, *, single_root: bool, threads: int | None) -> Floats:
+def log_partition(batch: Batch, *, single_root: bool, executor: Executor) -> Floats:
     """log Z of every sentence; -inf where no projective tree exists."""
-    return _inside_outside(batch, single_root, threads, _NONE)
+    return _inside_outside(batch, single_root, executor, _NONE)
 
 
-def marginals(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
+def marginals(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats]:
     """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists."""
     mu = np.zeros(batch.scores.shape)
-    return _inside_outside(batch, single_root, threads, mu), mu
+    return _inside_outside(batch, single_root, executor, mu), mu
 
 
-def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats, Floats]:
+def covariance(batch: Batch, f: Floats, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     mu, slope = np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
-    return _inside_outside(batch, single_root, threads, mu, f, slope), mu, slope
+    return _inside_outside(batch, single_root, executor, mu, f, slope), mu, slope
 
 
 def _inside_outside(
     batch: Batch,
     single_root: bool,
-    threads: int | None,
+    executor: Executor,
     mu: Floats,
     f: Floats | None = None,
     slope: Floats | None = None,
@@ -108,7 +110,7 @@ def _inside_outside(
         ),
         batch,
         work=(0.5 if f is None else 1.5) * size * float(nodes) ** 3,
-        threads=threads,
+        executor=executor,
         grain=group,
     )
     return log_z

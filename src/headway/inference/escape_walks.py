@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Floats
+from headway.arrays import Floats
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import part
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints, TreeClass
 from headway.inference import eisner, matrix_tree, spanning_tree
-from headway.inference.batch import Batch, Floats, Ints, as_batch
+from headway.inference.batch import Batch, as_batch
 from headway.inference.no_tree import no_tree_error
+from headway.parallel import Executor, executor_for
 
 
 def argmax(
@@ -34,7 +36,7 @@ def argmax(
     array([-1,  2,  0])
     """
     batch = as_batch(scores, lengths)
-    heads: Ints = batch.unbatch(best_heads(batch, projective, single_root, threads))
+    heads: Ints = batch.unbatch(best_heads(batch, TreeClass(projective, single_root), executor_for(threads)))
     return heads
 
 
@@ -53,8 +55,9 @@ def log_partition(
     3.0
     """
     batch = as_batch(scores, lengths)
-    log_z = tree_sums(batch, projective, single_root, threads)
-    require_trees(log_z > -np.inf, batch, projective, single_root)
+    trees = TreeClass(projective, single_root)
+    log_z = tree_sums(batch, trees, executor_for(threads))
+    require_trees(log_z > -np.inf, batch, trees)
     return batch.unbatch(log_z)
 
 
@@ -74,50 +77,48 @@ def marginals(
            [0. , 0.5, 0. ]])
     """
     batch = as_batch(scores, lengths)
-    mu: Floats = batch.unbatch(arc_marginals(batch, projective, single_root, threads)[1])
+    mu: Floats = batch.unbatch(arc_marginals(batch, TreeClass(projective, single_root), executor_for(threads))[1])
     return mu
 
 
-def best_heads(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> Ints:
+def best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> Ints:
     """Heads (B, N+1); NoTreeError if a sentence has none."""
-    heads, found = try_best_heads(batch, projective, single_root, threads)
-    require_trees(found, batch, projective, single_root)
+    heads, found = try_best_heads(batch, trees, executor)
+    require_trees(found, batch, trees)
     return heads
 
 
-def try_best_heads(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> tuple[Ints, Ints]:
+def try_best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Ints, Ints]:
     """Heads (B, N+1) and whether each sentence has a tree at all."""
-    if projective:
-        return eisner.argmax(batch, single_root=single_root, threads=threads)
-    return spanning_tree.argmax(batch, single_root=single_root, threads=threads)
+    if trees.projective:
+        return eisner.argmax(batch, single_root=trees.single_root, executor=executor)
+    return spanning_tree.argmax(batch, single_root=trees.single_root, executor=executor)
 
 
-def tree_sums(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> Floats:
+def tree_sums(batch: Batch, trees: TreeClass, executor: Executor) -> Floats:
     """log Z (B,); -inf for a sentence without trees."""
-    if projective:
-        return eisner.log_partition(batch, single_root=single_root, threads=threads)
-    return matrix_tree.log_partition(batch, single_root=single_root, threads=threads)
+    if trees.projective:
+        return eisner.log_partition(batch, single_root=trees.single_root, executor=executor)
+    return matrix_tree.log_partition(batch, single_root=trees.single_root, executor=executor)
 
 
-def arc_marginals(batch: Batch, projective: bool, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
+def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
     """log Z (B,) and marginals; NoTreeError if a sentence has no tree."""
-    algorithm = eisner.marginals if projective else matrix_tree.marginals
-    log_z, mu = algorithm(batch, single_root=single_root, threads=threads)
-    require_trees(log_z > -np.inf, batch, projective, single_root)
+    algorithm = eisner.marginals if trees.projective else matrix_tree.marginals
+    log_z, mu = algorithm(batch, single_root=trees.single_root, executor=executor)
+    require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu
 
 
-def arc_covariances(
-    batch: Batch, f: Floats, projective: bool, single_root: bool, threads: int | None
-) -> tuple[Floats, Floats, Floats]:
+def arc_covariances(batch: Batch, f: Floats, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z (B,), marginals and Cov(f, 1[arc]), both shaped like the scores; NoTreeError if a sentence has no tree."""
-    algorithm = eisner.covariance if projective else matrix_tree.covariance
-    log_z, mu, slope = algorithm(batch, f, single_root=single_root, threads=threads)
-    require_trees(log_z > -np.inf, batch, projective, single_root)
+    algorithm = eisner.covariance if trees.projective else matrix_tree.covariance
+    log_z, mu, slope = algorithm(batch, f, single_root=trees.single_root, executor=executor)
+    require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu, slope
 
 
-def require_trees(found: Any, batch: Batch, projective: bool, single_root: bool) -> None:
+def require_trees(found: Any, batch: Batch, trees: TreeClass) -> None:
     """Raise the error of the first sentence that has no tree."""
     if found.all():
         return
@@ -125,7 +126,6 @@ def require_trees(found: Any, batch: Batch, projective: bool, single_root: bool)
     n = int(batch.lengths[b])
     raise no_tree_error(
         batch.scores[b, : n + 1, : n + 1],
-        projective=projective,
-        single_root=single_root,
-        sentence=batch.place(b),
+        trees,
+        batch.place(b),
     )

@@ -34,13 +34,15 @@ from typing import Literal
 import highspy
 import numpy as np
 
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import HeadwayError, NoTreeError
-from headway.inference.batch import Floats, Ints, as_batch
-from headway.inference.candidates import Bools, Candidates
+from headway.inference.batch import as_batch
+from headway.inference.candidates import Candidates
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, arcs_of_tree, count_parts
 from headway.inference.jit import kernel
 from headway.inference.no_tree import no_tree_error
 from headway.inference.spanning_tree import argmax
+from headway.parallel import SERIAL
 
 Relaxation = Literal["single", "multi", "integer"]
 
@@ -124,7 +126,7 @@ def _project(parts: SiblingParts | GrandSiblingParts, z: Floats, single_root: bo
     these = parts.candidates
     matrix = np.full((these.n + 1, these.n + 1), -np.inf)
     matrix[these.heads, these.modifiers] = np.where(np.isneginf(parts.arcs), -np.inf, z)
-    heads, found = argmax(as_batch(matrix), single_root=single_root, threads=1)
+    heads, found = argmax(as_batch(matrix), single_root=single_root, executor=SERIAL)
     if not found[0]:  # LP(S) can have a solution where no single-root tree exists
         raise _no_tree(parts, single_root)
     tree: Ints = heads[0]
@@ -135,7 +137,7 @@ def _no_tree(parts: SiblingParts | GrandSiblingParts, single_root: bool) -> NoTr
     these = parts.candidates
     matrix = np.full((these.n + 1, these.n + 1), -np.inf)
     matrix[these.heads, these.modifiers] = parts.arcs
-    return no_tree_error(matrix, projective=False, single_root=single_root, sentence=None)
+    return no_tree_error(matrix, TreeClass(projective=False, single_root=single_root), None)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints
 from headway.errors import ScoresError, ShapeError, SizeError
-from headway.inference.batch import Floats, Ints, as_floats
+from headway.inference.batch import as_floats
 
 Symbols: TypeAlias = tuple[int, ...]
 

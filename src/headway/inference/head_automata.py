@@ -31,10 +31,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Bools, Floats, Ints
 from headway.errors import ScoresError, ShapeError
-from headway.inference.batch import LARGEST_SCORE, Floats, Ints, as_batch, as_floats
+from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats
 from headway.inference.candidates import (
-    Bools,
     Candidates,
     Nodes,
     candidates,

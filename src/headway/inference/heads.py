@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Ints, TreeClass
 from headway.errors import HeadsError
-from headway.inference.batch import Ints
 from headway.inference.jit import kernel, part
 
 
@@ -25,9 +25,9 @@ def as_heads(heads: ArrayLike, n: int) -> Ints:
     return array
 
 
-def is_in_class(heads: Ints, *, projective: bool, single_root: bool) -> bool:
+def is_in_class(heads: Ints, trees: TreeClass) -> bool:
     """Is this choice of heads a tree, of the class?"""
-    return bool(_is_in_class(heads, projective, single_root))
+    return bool(_is_in_class(heads, *trees))
 
 
 @kernel

@@ -17,15 +17,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import SizeError
-from headway.inference.batch import Batch, Floats, Ints
+from headway.inference.batch import Batch
 from headway.inference.first_order import arc_marginals, tree_sums
 from headway.inference.scores import Arc, checked_arcs, require
+from headway.parallel import Executor
 
 LARGEST_FOR_PAIRS = 64
 
 
-def arc_set_probability(scores: Floats, arcs: Iterable[Arc], *, projective: bool, single_root: bool) -> float:
+def arc_set_probability(scores: Floats, arcs: Iterable[Arc], trees: TreeClass, executor: Executor) -> float:
     """P(all arcs in the tree) for one sentence; 0 if no tree has them all."""
     n = len(scores) - 1
     wanted = checked_arcs(arcs, n)
@@ -33,21 +35,21 @@ def arc_set_probability(scores: Floats, arcs: Iterable[Arc], *, projective: bool
         return 0.0
     both = np.array([scores, require(scores, wanted)])
     batch = Batch(both, np.full(2, n), single=False)
-    log_z, log_z_required = tree_sums(batch, projective, single_root, None)
+    log_z, log_z_required = tree_sums(batch, trees, executor)
     return float(np.exp(log_z_required - log_z))
 
 
-def pair_marginals(scores: Floats, mu: Floats, *, projective: bool, single_root: bool) -> Floats:
+def pair_marginals(scores: Floats, mu: Floats, trees: TreeClass, executor: Executor) -> Floats:
     """P(both arcs in the tree) at [h, m, h2, m2] for one sentence, whose marginals are `mu`."""
     n = len(scores) - 1
     pairs = np.zeros((n + 1,) * 4)
     for m in range(1, n + 1):
-        heads, given = given_each_head(scores, mu, m, projective=projective, single_root=single_root)
+        heads, given = given_each_head(scores, mu, m, trees, executor)
         pairs[heads, m] = mu[heads, m, None, None] * given
     return pairs
 
 
-def given_each_head(scores: Floats, mu: Floats, m: int, *, projective: bool, single_root: bool) -> tuple[Ints, Floats]:
+def given_each_head(scores: Floats, mu: Floats, m: int, trees: TreeClass, executor: Executor) -> tuple[Ints, Floats]:
     """The possible heads of word m, and for each the marginals given that it is the head."""
     n = len(scores) - 1
     heads = np.flatnonzero(mu[:, m] > 0)
@@ -55,7 +57,7 @@ def given_each_head(scores: Floats, mu: Floats, m: int, *, projective: bool, sin
     required[:, :, m] = -np.inf
     required[np.arange(len(heads)), heads, m] = scores[heads, m]
     batch = Batch(required, np.full(len(heads), n), single=False)
-    return heads, arc_marginals(batch, projective, single_root, None)[1]
+    return heads, arc_marginals(batch, trees, executor)[1]
 
 
 def require_small(nodes: int) -> None:

@@ -14,13 +14,13 @@ from itertools import count
 
 import numpy as np
 
-from headway.inference.batch import Batch, Floats, Ints
+from headway.arrays import Floats, Ints, TreeClass
+from headway.inference.batch import Batch
 from headway.inference.first_order import try_best_heads
+from headway.parallel import Executor
 
 
-def kbest(
-    scores: Floats, k: int, *, projective: bool, single_root: bool, threads: int | None
-) -> list[tuple[Ints, float]]:
+def kbest(scores: Floats, k: int, trees: TreeClass, executor: Executor) -> list[tuple[Ints, float]]:
     """At most k (heads, score) of one sentence, best first; fewer when there are fewer trees."""
     if k < 1:
         raise ValueError(f"k is {k}; expected at least 1")
@@ -33,8 +33,8 @@ def kbest(
             return
         matrices = np.array([part.scores() for part in parts])
         batch = Batch(matrices, np.full(len(parts), n), single=False)
-        trees, found = try_best_heads(batch, projective, single_root, threads)
-        for tree, part, ok in zip(trees, parts, found, strict=True):
+        heads, found = try_best_heads(batch, trees, executor)
+        for tree, part, ok in zip(heads, parts, found, strict=True):
             if ok:
                 heapq.heappush(heap, (-tree_score(scores, tree), next(order), tree, part))
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints
 from headway.errors import HeadsError, ShapeError
-from headway.inference.batch import Floats, Ints, as_floats
+from headway.inference.batch import as_floats
 from headway.inference.first_order import argmax
 from headway.inference.sampling import as_generator
 from headway.inference.tree_distribution import TreeDistribution

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Floats
+from headway.arrays import Floats
 from headway.inference.escape_walks import add_rows, padded
 from headway.inference.jit import part
 

@@ -31,11 +31,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Batch, Floats, Ints, over_sentences
+from headway.arrays import Floats, Ints
+from headway.inference.batch import Batch, over_sentences
 from headway.inference.escape_walks import WORK_ROWS, log_add, solve, table_shape
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel, part
 from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
+from headway.parallel import Executor
 
 # If no factor is smaller than this (334 nats below its row's largest), no product of two underflows.
 _SMALLEST_FACTOR = 1e-145
@@ -45,28 +47,28 @@ _LARGEST_FACTOR = 1e145
 _SAFE_SPREAD = 300.0
 
 
-def log_partition(batch: Batch, *, single_root: bool, threads: int | None) -> Floats:
+def log_partition(batch: Batch, *, single_root: bool, executor: Executor) -> Floats:
     """log Z of every sentence; -inf where no tree exists."""
-    return _run(batch, None, single_root, threads, None, None)
+    return _run(batch, None, single_root, executor, None, None)
 
 
-def marginals(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats]:
+def marginals(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats]:
     """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists."""
     mu = np.zeros(batch.scores.shape)
-    return _run(batch, None, single_root, threads, mu, None), mu
+    return _run(batch, None, single_root, executor, mu, None), mu
 
 
-def covariance(batch: Batch, f: Floats, *, single_root: bool, threads: int | None) -> tuple[Floats, Floats, Floats]:
+def covariance(batch: Batch, f: Floats, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     mu, slope = np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
-    return _run(batch, f, single_root, threads, mu, slope), mu, slope
+    return _run(batch, f, single_root, executor, mu, slope), mu, slope
 
 
 def _run(
     batch: Batch,
     f: Floats | None,
     single_root: bool,
-    threads: int | None,
+    executor: Executor,
     mu: Floats | None,
     slope: Floats | None,
 ) -> Floats:
@@ -83,7 +85,7 @@ def _run(
             log_z, mu, slope,
         )  # fmt: skip
 
-    over_sentences(run, batch, work=(1.5 if f is None else 2.5) * size * float(nodes) ** 3, threads=threads)
+    over_sentences(run, batch, work=(1.5 if f is None else 2.5) * size * float(nodes) ** 3, executor=executor)
     return log_z
 
 

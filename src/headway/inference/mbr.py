@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Batch, Floats, Ints
+from headway.arrays import Floats, Ints, TreeClass
+from headway.inference.batch import Batch
 from headway.inference.first_order import best_heads
+from headway.parallel import Executor
 
 
-def mbr(batch: Batch, mu: Floats, *, projective: bool, single_root: bool, threads: int | None) -> Ints:
+def mbr(batch: Batch, mu: Floats, trees: TreeClass, executor: Executor) -> Ints:
     """Heads (B, N+1) maximising the sum of marginals `mu`."""
     expected = np.where(batch.scores == -np.inf, -np.inf, mu)
-    return best_heads(batch.with_scores(expected), projective, single_root, threads)
+    return best_heads(batch.with_scores(expected), trees, executor)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headway.arrays import Bools, Floats, TreeClass
 from headway.errors import NoTreeError
-from headway.inference.batch import Floats
-
-Bools = NDArray[np.bool_]
 
 
-def no_tree_error(scores: Floats, *, projective: bool, single_root: bool, sentence: int | None) -> NoTreeError:
+def no_tree_error(scores: Floats, trees: TreeClass, sentence: int | None) -> NoTreeError:
     """The error for one sentence's matrix (n+1, n+1) under which no tree of the class exists."""
     arcs = scores > -np.inf
     arcs[:, 0] = False
@@ -30,7 +27,7 @@ def no_tree_error(scores: Floats, *, projective: bool, single_root: bool, senten
             f"{_name(lost)} cannot be reached from the root, since all their allowed heads lie among themselves",
             lost,
         )
-    if single_root:
+    if trees.single_root:
         groups = _root_groups(reach)
         if len(groups) > 1:
             names = " and ".join(_name(group) for group in groups)
@@ -45,7 +42,7 @@ def no_tree_error(scores: Floats, *, projective: bool, single_root: bool, senten
                 groups[0],
             )
     others = np.flatnonzero(~(arcs | np.eye(len(arcs), dtype=np.bool_))[:, 1:].all(axis=0)) + 1
-    kind = "projective " if projective else ""
+    kind = "projective " if trees.projective else ""
     if len(others) == 0:
         return error(f"no {kind}tree avoids the forbidden pairs of siblings", list(range(1, len(arcs))))
     return error(f"no {kind}tree avoids the forbidden arcs into {_name(others.tolist())}", others.tolist())

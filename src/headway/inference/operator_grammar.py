@@ -40,21 +40,21 @@ An empty sentence has one tree, of weight 1: there is nothing to generate.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import NoTreeError, ScoresError, ShapeError
-from headway.inference.batch import LARGEST_SCORE, Batch, Floats, Ints, as_floats, groups_by_length
+from headway.inference.batch import LARGEST_SCORE, Batch, as_floats, groups_by_length
 from headway.inference.fast_exp import fast_exp
 from headway.inference.first_order import best_heads
 from headway.inference.heads import as_heads
 from headway.inference.jit import kernel, part
+from headway.parallel import SERIAL, Executor
 
 LEFT, RIGHT = 0, 1
 
@@ -215,7 +215,7 @@ def posteriors(
     factors: Sequence[ModifierFactor] | None = None,
     *,
     single_root: bool = True,
-    threads: int | None = 1,
+    executor: Executor = SERIAL,
 ) -> list[Posterior]:
     """log |Z|, its sign and the arcs' marginals of every sentence; NoTreeError names one whose Z is 0.
 
@@ -247,13 +247,7 @@ def posteriors(
             raise no_weight(len(symbols) - 1, where)
         return Posterior(log_z, sign, marginals)
 
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}; expected at least 1, or None for every core")
-    workers = min(threads or os.cpu_count() or 1, len(checked))
-    if workers <= 1:
-        return [one(where) for where in range(len(checked))]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(one, range(len(checked))))
+    return executor.map(one, range(len(checked)))
 
 
 def tree_weight(
@@ -297,7 +291,7 @@ def mbr(
         counts = [
             _log_floored(posteriors[where].marginals, floor, own) for where, own in zip(group, scores, strict=True)
         ]
-        heads = best_heads(Batch(scores, lengths[group], single=False), True, single_root, 1)
+        heads = best_heads(Batch(scores, lengths[group], single=False), TreeClass(True, single_root), SERIAL)
         for where, own, (negative, tiny) in zip(group, heads, counts, strict=True):
             found[where] = own[: lengths[where] + 1].copy(), Floored(negative, tiny)
     return found

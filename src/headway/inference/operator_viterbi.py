@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import ScoresError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.inference.operator_grammar import (
     LEFT,

@@ -21,12 +21,13 @@ the order of drawing without replacement.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.inference import eisner
-from headway.inference.batch import Batch, Floats, Ints
+from headway.inference.batch import Batch
 from headway.inference.first_order import arc_marginals, tree_sums
 from headway.inference.jit import kernel
+from headway.parallel import Executor
 
 # Steps a walk may take for each word before it is given up.
 _PATIENCE = 100
@@ -44,22 +45,21 @@ def sample(
     mu: Floats,
     k: int,
     rng: np.random.Generator,
-    *,
-    projective: bool,
-    single_root: bool,
+    trees: TreeClass,
+    executor: Executor,
 ) -> Ints:
     """k trees (k, n+1) of one sentence, whose marginals are `mu`."""
     if k < 0:
         raise ValueError(f"k is {k}; expected 0 or more")
     if len(scores) == 1 or k == 0:
         return np.full((k, len(scores)), -1, dtype=np.int64)
-    if projective:
-        return eisner.sample(scores, k, rng, single_root=single_root)
+    if trees.projective:
+        return eisner.sample(scores, k, rng, single_root=trees.single_root)
     heads = np.full((k, len(scores)), -1, dtype=np.int64)
     finished = np.zeros(k, dtype=np.bool_)
-    _walk(scores, mu, single_root, _PATIENCE * len(scores), rng, heads, finished)
+    _walk(scores, mu, trees.single_root, _PATIENCE * len(scores), rng, heads, finished)
     if not finished.all():
-        _redraw(scores, rng, heads, ~finished, single_root=single_root)
+        _redraw(scores, rng, heads, ~finished, trees, executor)
     return heads
 
 
@@ -67,28 +67,28 @@ def _redraw(
     scores: Floats,
     rng: np.random.Generator,
     heads: Ints,
-    caught: NDArray[np.bool_],
-    *,
-    single_root: bool,
+    caught: Bools,
+    trees: TreeClass,
+    executor: Executor,
 ) -> None:
     """Draw the samples given up another way, each keeping the root's child it had been dealt."""
-    if not single_root:
-        heads[caught] = _ancestral(scores, int(caught.sum()), rng, single_root=False)
+    if not trees.single_root:
+        heads[caught] = _ancestral(scores, int(caught.sum()), rng, trees, executor)
         return
     child = np.where(caught, np.argmax(heads == 0, axis=1), 0)
     for m in np.unique(child[caught]):
         dealt = child == m
         below = _fix(scores[None], m, np.array([0]))[0]
-        heads[dealt] = _ancestral(below, int(dealt.sum()), rng, single_root=True)
+        heads[dealt] = _ancestral(below, int(dealt.sum()), rng, trees, executor)
 
 
-def _ancestral(scores: Floats, k: int, rng: np.random.Generator, *, single_root: bool) -> Ints:
+def _ancestral(scores: Floats, k: int, rng: np.random.Generator, trees: TreeClass, executor: Executor) -> Ints:
     """k trees, word by word; `prefixes[i]` is shared by `counts[i]` of them."""
     n = len(scores) - 1
     prefixes, counts = scores[None], np.array([k])
     for m in range(1, n + 1):
         batch = Batch(prefixes, np.full(len(prefixes), n), single=False)
-        choices = arc_marginals(batch, False, single_root, None)[1][:, :, m]
+        choices = arc_marginals(batch, trees, executor)[1][:, :, m]
         split = rng.multinomial(counts, choices / choices.sum(axis=1, keepdims=True))
         parent, head = np.nonzero(split)
         counts = split[parent, head]
@@ -102,10 +102,8 @@ def sample_without_replacement(
     scores: Floats,
     k: int,
     rng: np.random.Generator,
-    *,
-    projective: bool,
-    single_root: bool,
-    threads: int | None,
+    trees: TreeClass,
+    executor: Executor,
 ) -> Ints:
     """At most k distinct trees (fewer only if there are fewer), in the order drawn."""
     if k < 1:
@@ -121,7 +119,7 @@ def sample_without_replacement(
             part = slice(start, start + _CHUNK)
             candidates = _fix(prefixes[parent[part]], m, head[part])
             batch = Batch(candidates, np.full(len(candidates), n), single=False)
-            log_z[part] = tree_sums(batch, projective, single_root, threads)
+            log_z[part] = tree_sums(batch, trees, executor)
         alive = log_z > -np.inf
         parent, head, log_z = parent[alive], head[alive], log_z[alive]
         log_p = log_p[parent] + log_z - _log_sum_by(log_z, parent)

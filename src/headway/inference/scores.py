@@ -10,8 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats
 from headway.errors import ArcError, ShapeError
-from headway.inference.batch import Floats, as_floats
+from headway.inference.batch import as_floats
 
 Arc = tuple[int, int]
 

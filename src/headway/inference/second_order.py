@@ -24,8 +24,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import NoTreeError, ScoresError, ShapeError
-from headway.inference.batch import LARGEST_SCORE, Floats, Ints, as_batch, as_floats
+from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats
 from headway.inference.fast_exp import fast_exp
 from headway.inference.heads import as_heads, is_in_class
 from headway.inference.jit import kernel, part
@@ -44,6 +45,7 @@ class SiblingDistribution:
         self._arcs = as_batch(np.array(arcs)).scores[0]
         self._siblings = _as_siblings(siblings, len(self._arcs))
         self.single_root = single_root
+        self._trees = TreeClass(projective=True, single_root=single_root)
 
     @property
     def log_partition(self) -> float:
@@ -72,7 +74,7 @@ class SiblingDistribution:
     def score(self, heads: ArrayLike) -> float:
         """Sum of the scores of the tree's arcs and sibling pairs; -inf for what is not a projective tree."""
         tree = as_heads(heads, len(self._arcs) - 1)
-        if not is_in_class(tree, projective=True, single_root=self.single_root):
+        if not is_in_class(tree, self._trees):
             return -np.inf
         return float(_score(self._arcs, self._siblings, tree))
 
@@ -108,7 +110,7 @@ class SiblingDistribution:
         return heads
 
     def _no_tree(self) -> NoTreeError:
-        return no_tree_error(self._arcs, projective=True, single_root=self.single_root, sentence=None)
+        return no_tree_error(self._arcs, self._trees, None)
 
 
 def _as_siblings(siblings: ArrayLike, nodes: int) -> Floats:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel, part
 

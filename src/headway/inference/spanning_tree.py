@@ -28,11 +28,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.inference.batch import Batch, Floats, Ints, over_sentences
+from headway.arrays import Floats, Ints
+from headway.inference.batch import Batch, over_sentences
 from headway.inference.jit import kernel, part
+from headway.parallel import Executor
 
 
-def argmax(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Ints, Ints]:
+def argmax(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Ints, Ints]:
     """Best heads (B, N+1) and, per sentence, whether a tree exists (1) or not (0)."""
     size, nodes = batch.scores.shape[:2]
     heads = np.full((size, nodes), -1, dtype=np.int64)
@@ -41,7 +43,7 @@ def argmax(batch: Batch, *, single_root: bool, threads: int | None) -> tuple[Int
         lambda start, stop: _decode(batch.scores, batch.lengths, single_root, start, stop, heads, found),
         batch,
         work=8.0 * size * nodes * nodes,
-        threads=threads,
+        executor=executor,
     )
     return heads, found
 

@@ -10,32 +10,32 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.inference.batch import Batch, Floats, Ints
+from headway.arrays import Floats, Ints, TreeClass
+from headway.inference.batch import Batch
 from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.joint import given_each_head
+from headway.parallel import Executor
 
 
-def has_tree_outside(
-    allowed: Floats, *, projective: bool, single_root: bool, other_projective: bool, other_single_root: bool
-) -> bool:
+def has_tree_outside(allowed: Floats, trees: TreeClass, other: TreeClass, executor: Executor) -> bool:
     """Is there a tree of the class, under one sentence's arcs (0 allowed, -inf not), that the other class lacks?"""
-    if other_single_root and not single_root and _has_two_roots(allowed, projective):
+    if other.single_root and not trees.single_root and _has_two_roots(allowed, trees, executor):
         return True
-    return other_projective and not projective and _has_crossing(allowed, single_root)
+    return other.projective and not trees.projective and _has_crossing(allowed, trees, executor)
 
 
-def _has_two_roots(allowed: Floats, projective: bool) -> bool:
+def _has_two_roots(allowed: Floats, trees: TreeClass, executor: Executor) -> bool:
     scores = allowed.copy()
     scores[0] += 1.0
-    heads = best_heads(_one(scores), projective, False, None)[0]
+    heads = best_heads(_one(scores), trees, executor)[0]
     return int((heads == 0).sum()) > 1
 
 
-def _has_crossing(allowed: Floats, single_root: bool) -> bool:
+def _has_crossing(allowed: Floats, trees: TreeClass, executor: Executor) -> bool:
     n = len(allowed) - 1
-    mu = arc_marginals(_one(allowed), False, single_root, None)[1][0]
+    mu = arc_marginals(_one(allowed), trees, executor)[1][0]
     for m in range(1, n + 1):
-        heads, given = given_each_head(allowed, mu, m, projective=False, single_root=single_root)
+        heads, given = given_each_head(allowed, mu, m, trees, executor)
         if ((given > 0) & _crossing(heads, m, n)).any():
             return True
     return False

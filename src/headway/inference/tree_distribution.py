@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import HeadsError, ShapeError
 from headway.inference import joint, kbest, mbr, sampling
 from headway.inference.batch import (
     LARGEST_SCORE,
     Batch,
-    Floats,
-    Ints,
     allowed,
     as_batch,
     as_function,
@@ -29,6 +28,7 @@ from headway.inference.first_order import (
 )
 from headway.inference.heads import as_heads, is_in_class
 from headway.inference.support import has_tree_outside
+from headway.parallel import SERIAL, executor_for
 
 # Closer to 1 than this, the quotient that defines a Renyi entropy loses more digits than two terms of its expansion.
 _NEAR_ONE = 1e-5
@@ -61,15 +61,23 @@ class TreeDistribution:
     ) -> None:
         # A copy, so that results computed later still belong to the scores given now.
         self._batch = as_batch(np.array(scores), lengths)
-        self.projective = projective
-        self.single_root = single_root
-        self.threads = threads
+        self.trees = TreeClass(projective, single_root)
+        self._executor = executor_for(threads)
+
+    @classmethod
+    def of_batch(
+        cls, batch: Batch, trees: TreeClass, known: tuple[Floats, Floats] | None = None
+    ) -> TreeDistribution:
+        """The distribution of scores that were checked before; `known` are log Z (B,) and marginals, if computed."""
+        distribution = cls.__new__(cls)
+        distribution._batch, distribution.trees, distribution._executor = batch, trees, SERIAL
+        if known is not None:
+            distribution.__dict__["_inference"] = known
+        return distribution
 
     def __repr__(self) -> str:
         shape = self._batch.scores.shape[1:] if self._batch.single else self._batch.scores.shape
-        return (
-            f"TreeDistribution(scores of shape {shape}, projective={self.projective}, single_root={self.single_root})"
-        )
+        return f"TreeDistribution(scores of shape {shape}, {self.trees})"
 
     @property
     def log_partition(self) -> Any:
@@ -97,13 +105,7 @@ class TreeDistribution:
 
     def mbr(self) -> Ints:
         """Heads of the tree with the largest sum of marginals: fewest heads expected to be wrong."""
-        heads = mbr.mbr(
-            self._batch,
-            self._mu,
-            projective=self.projective,
-            single_root=self.single_root,
-            threads=self.threads,
-        )
+        heads = mbr.mbr(self._batch, self._mu, self.trees, self._executor)
         return self._unbatch(heads)  # type: ignore[no-any-return]
 
     def score(self, heads: ArrayLike) -> Any:
@@ -112,7 +114,7 @@ class TreeDistribution:
 
         def one(b: int, scores: Floats) -> float:
             tree = self._tree(trees, b)
-            if not is_in_class(tree, projective=self.projective, single_root=self.single_root):
+            if not is_in_class(tree, self.trees):
                 return -np.inf
             return kbest.tree_score(scores, tree)
 
@@ -144,7 +146,7 @@ class TreeDistribution:
             raise ShapeError(
                 f"there are {len(lists)} lists of arcs for {len(self._batch)} sentences; expected one each"
             )
-        return self._each(lambda b, scores: joint.arc_set_probability(scores, lists[b], **self._options))
+        return self._each(lambda b, scores: joint.arc_set_probability(scores, lists[b], self.trees, self._executor))
 
     def pair_marginals(self) -> Floats:
         """P((h, m) and (h2, m2) in the tree) at [h, m, h2, m2]; n^4 numbers, so for n <= 64 only."""
@@ -154,7 +156,7 @@ class TreeDistribution:
         for b, scores in enumerate(self._batch.sentences()):
             own = slice(0, len(scores))
             result[b, own, own, own, own] = joint.pair_marginals(
-                np.ascontiguousarray(scores), self._mu[b, own, own], **self._options
+                np.ascontiguousarray(scores), self._mu[b, own, own], self.trees, self._executor
             )
         return self._unbatch(result)  # type: ignore[no-any-return]
 
@@ -194,7 +196,8 @@ class TreeDistribution:
         result = np.full((size, k, nodes), -1, dtype=np.int64)
         for b, scores in enumerate(self._batch.sentences()):
             inside = slice(0, len(scores))
-            result[b, :, inside] = sampling.sample(scores, self._mu[b, inside, inside], k, generator, **self._options)
+            mu = self._mu[b, inside, inside]
+            result[b, :, inside] = sampling.sample(scores, mu, k, generator, self.trees, self._executor)
         return self._unbatch(result)  # type: ignore[no-any-return]
 
     def sample_without_replacement(self, k: int, rng: np.random.Generator | int) -> Any:
@@ -202,9 +205,7 @@ class TreeDistribution:
         generator = sampling.as_generator(rng)
         self._log_z  # noqa: B018  raises NoTreeError if there is nothing to draw
         results = [
-            sampling.sample_without_replacement(
-                np.ascontiguousarray(scores), k, generator, threads=self.threads, **self._options
-            )
+            sampling.sample_without_replacement(np.ascontiguousarray(scores), k, generator, self.trees, self._executor)
             for scores in self._batch.sentences()
         ]
         return results[0] if self._batch.single else results
@@ -213,14 +214,10 @@ class TreeDistribution:
         """The k best distinct (heads, score), best first, or all if there are fewer; for a batch, a list of these."""
         self._best  # noqa: B018  raises NoTreeError if there is nothing to list
         results = [
-            kbest.kbest(np.ascontiguousarray(scores), k, threads=self.threads, **self._options)
+            kbest.kbest(np.ascontiguousarray(scores), k, self.trees, self._executor)
             for scores in self._batch.sentences()
         ]
         return results[0] if self._batch.single else results
-
-    @property
-    def _options(self) -> dict[str, bool]:
-        return {"projective": self.projective, "single_root": self.single_root}
 
     @cached_property
     def _log_z(self) -> Floats:
@@ -234,20 +231,20 @@ class TreeDistribution:
 
     @cached_property
     def _inference(self) -> tuple[Floats, Floats]:
-        return arc_marginals(self._batch, self.projective, self.single_root, self.threads)
+        return arc_marginals(self._batch, self.trees, self._executor)
 
     @cached_property
     def _best(self) -> Ints:
-        return best_heads(self._batch, self.projective, self.single_root, self.threads)
+        return best_heads(self._batch, self.trees, self._executor)
 
     def _sums(self, batch: Batch) -> Floats:
-        log_z = tree_sums(batch, self.projective, self.single_root, self.threads)
-        require_trees(log_z > -np.inf, batch, self.projective, self.single_root)
+        log_z = tree_sums(batch, self.trees, self._executor)
+        require_trees(log_z > -np.inf, batch, self.trees)
         return log_z
 
     def _covariance_with_arcs(self, f: ArrayLike) -> Floats:
         values = as_function(f, self._batch, "f")
-        return arc_covariances(self._batch, values, self.projective, self.single_root, self.threads)[2]
+        return arc_covariances(self._batch, values, self.trees, self._executor)[2]
 
     def _cross_entropy(self, other: TreeDistribution) -> Floats:
         """Scores are taken relative to each word's largest, so that nothing large cancels."""
@@ -271,16 +268,16 @@ class TreeDistribution:
             return np.zeros(len(self._batch), dtype=np.bool_)
         uniform = np.where(allowed(self._batch), 0.0, -np.inf)
         batch = self._batch.with_scores(uniform)
-        _, mu = arc_marginals(batch, self.projective, self.single_root, self.threads)
+        _, mu = arc_marginals(batch, self.trees, self._executor)
         return np.asarray(((mu > 0) & arcs).any(axis=(1, 2)))
 
     def _may_exceed(self, other: TreeDistribution) -> bool:
-        return (other.projective and not self.projective) or (other.single_root and not self.single_root)
+        more_projective = other.trees.projective and not self.trees.projective
+        return more_projective or (other.trees.single_root and not self.trees.single_root)
 
     def _has_tree_outside(self, other: TreeDistribution, scores: Floats) -> bool:
-        classes = {"other_projective": other.projective, "other_single_root": other.single_root}
         arcs = np.where(scores > -np.inf, 0.0, -np.inf)
-        return has_tree_outside(arcs, **self._options, **classes)
+        return has_tree_outside(arcs, self.trees, other.trees, self._executor)
 
     def _unbatch(self, result: NDArray[Any]) -> Any:
         return self._batch.unbatch(result)

@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
+from headway.learning.choices import Optimiser
 from headway.learning.progress import Pass, Report, State
 
-Optimiser = Literal["lbfgs", "cg", "adagrad", "adam"]
 Objective = Callable[[Floats], tuple[float, Floats]]
 """Weights to L(w) and its gradient, the regulariser included."""
 

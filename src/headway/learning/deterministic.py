@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Floats
+from headway.arrays import Floats
 from headway.inference.operator_grammar import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie
 

@@ -1,4 +1,4 @@
-"""Entropy regularisation: log-linear training on trees that is also sure of its own on other text.
+"""Entropy regularisation: log-linear training on trees that also prefers confident trees on other text.
 
 druck2009 section 1.3:
 
@@ -23,10 +23,10 @@ from functools import partial
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.learning.descent import Descent, Losses
-from headway.learning.examples import Differentiable, Examples, Trees, Unannotated, chunks_by_length
 from headway.learning.log_linear import LogLinear
+from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
 from headway.learning.progress import Report, State
 
 # Closer to 1 than this, the quotient that defines a Renyi entropy loses more digits than Shannon's entropy is away.
@@ -35,63 +35,62 @@ _NEAR_ONE = 1e-7
 
 @dataclass(frozen=True)
 class EntropyRegularised:
-    """`unannotated` is the text, `weight` what it counts beside the trees, `alpha` the order of the entropy."""
+    """`text` has sentences without trees, `weight` is what it counts beside them, `alpha` the order of the entropy."""
 
-    unannotated: Unannotated
-    structures: Differentiable = field(default_factory=Trees)
-    regularisation: float = 0.1
+    text: Problem[Differentiable]
+    c: float = 0.1
     weight: float = 1.0
     alpha: float = 1.0
     descent: Descent = field(default_factory=Descent)
 
-    def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
+    needs = COVARIANCE
+
+    def fit(self, problem: Problem[Differentiable], report: Report, resume: State | None = None) -> Floats:
         """Minimise L, calling `report` after each step or epoch; a report that answers False ends the training."""
-        return self.descent.minimise_sum(self._losses(examples), report, resume)
+        return self.descent.minimise_sum(self._losses(problem), report, resume)
 
-    def objective(self, examples: Examples, weights: Floats) -> tuple[float, Floats]:
+    def objective(self, problem: Problem[Differentiable], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        return self._losses(examples).objective(weights)
+        return self._losses(problem).objective(weights)
 
-    def _losses(self, examples: Examples) -> Losses:
-        annotated, text = len(examples.lengths), len(self.unannotated.lengths)
+    def _losses(self, problem: Problem[Differentiable]) -> Losses:
+        annotated, text = len(problem.lengths), len(self.text.lengths)
 
         def chunks() -> Iterator[Ints]:
             """Numbers from `annotated` on are sentences of the text."""
-            yield from chunks_by_length(examples)
-            for which in chunks_by_length(self.unannotated):
+            yield from chunks_by_length(problem)
+            for which in chunks_by_length(self.text):
                 yield annotated + which
 
-        return Losses(examples.size, annotated + text, chunks, partial(self._add_loss, examples))
+        return Losses(problem.size, annotated + text, chunks, partial(self._add_loss, problem))
 
-    def _add_loss(self, examples: Examples, weights: Floats, which: Ints, gradient: Floats) -> float:
-        annotated = len(examples.lengths)
+    def _add_loss(self, problem: Problem[Differentiable], weights: Floats, which: Ints, gradient: Floats) -> float:
+        annotated = len(problem.lengths)
         trees, text = which[which < annotated], which[which >= annotated] - annotated
         value = 0.0
         if len(trees):
-            supervised = LogLinear(self.structures, self.regularisation)
-            value += supervised.add_loss(examples, weights, trees, gradient)
+            value += LogLinear(self.c).add_loss(problem, weights, trees, gradient)
         if len(text) and self.weight:
-            share = self.regularisation * self.weight * annotated / len(self.unannotated.lengths)
-            value += share * self._add_entropy(weights, text, share, gradient)
+            share = self.c * self.weight * annotated / len(self.text.lengths)
+            value += share * self._add_entropy(self.text.some(text), weights, share, gradient)
         return value
 
-    def _add_entropy(self, weights: Floats, which: Ints, share: float, gradient: Floats) -> float:
+    def _add_entropy(self, these: Differentiable, weights: Floats, share: float, gradient: Floats) -> float:
         """The entropy of these sentences; `share` times its gradient is added to `gradient`."""
-        scores = self.unannotated.score(weights, which)
-        value, slope = entropy(self.structures, scores, self.unannotated.lengths[which], self.alpha)
-        self.unannotated.add(gradient, which, share * slope)
+        value, slope = entropy(these, these.score(weights), self.alpha)
+        these.add(gradient, share * slope)
         return value
 
 
-def entropy(structures: Differentiable, scores: Floats, lengths: Ints, alpha: float) -> tuple[float, Floats]:
+def entropy(these: Differentiable, scores: Floats, alpha: float) -> tuple[float, Floats]:
     """The entropy of order alpha, summed over the sentences, and its gradient by the scores."""
     if abs(alpha - 1.0) < _NEAR_ONE:
-        log_z, mu, covariance = structures.covariance(scores, lengths, scores)
+        log_z, mu, covariance = these.covariance(scores, scores)
         return float(log_z.sum() - np.vdot(mu, scores)), -covariance
-    log_z, mu = structures.marginals(scores, lengths)
+    log_z, mu = these.marginals(scores)
     if alpha == np.inf:
-        best = structures.best(scores, lengths, np.arange(len(lengths)))
+        best = these.best(scores)
         return float(log_z.sum() - np.vdot(best, scores)), mu - best
-    log_z_alpha, mu_alpha = structures.marginals(alpha * scores, lengths)
+    log_z_alpha, mu_alpha = these.marginals(alpha * scores)
     value = float(log_z_alpha.sum() - alpha * log_z.sum()) / (1.0 - alpha)
     return value, alpha / (1.0 - alpha) * (mu_alpha - mu)

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
 from headway.inference.operator_grammar import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie

@@ -22,13 +22,13 @@ and mu, 16 bytes an arc (and label).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from headway.inference.batch import Floats
-from headway.learning.examples import Examples, Structures, Trees, chunks_by_length
+from headway.arrays import Floats
+from headway.learning.problem import MARGINALS, Probabilistic, Problem, chunks_by_length
 from headway.learning.progress import Pass, Report, State
 
 Loss = Literal["hinge", "log"]
@@ -36,54 +36,55 @@ Loss = Literal["hinge", "log"]
 
 @dataclass(frozen=True)
 class ExponentiatedGradient:
-    """`regularisation` is C, `passes` go over the data; `gap` ends the training when (primal - dual) / primal is
-    below."""
+    """`c` is the weight of the data; training ends after `passes`, or when (primal - dual) / primal is below `gap`."""
 
-    structures: Structures = field(default_factory=Trees)
-    regularisation: float = 0.1
+    c: float = 0.1
     passes: int = 100
     loss: Loss = "hinge"
     beta: float = 9.0
     gap: float = 0.0
 
-    def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
+    needs = MARGINALS
+
+    def fit(self, problem: Problem[Probabilistic], report: Report, resume: State | None = None) -> Floats:
         """Train, calling `report` after each pass; a report that answers False ends the training."""
-        state = resume or self._start(examples)
-        cells = _Cells(examples)
+        state = resume or self._start(problem)
+        cells = _Cells(problem)
         for number in range(int(state["pass"][0]), self.passes):
-            dual = self._pass(examples, state, cells)
+            dual = self._pass(problem, state, cells)
             if dual <= state["dual"][0]:
                 state["eta"] /= 2
             state["dual"][0], state["pass"][0] = dual, number + 1
-            primal = self.primal(examples, state["weights"])
+            primal = self.primal(problem, state["weights"])
             gap = (primal - dual) / abs(primal) if primal else 0.0
             figures = {"primal": primal, "dual": dual, "gap": gap, "eta": float(state["eta"][0])}
             if not report(Pass(number + 1, state["weights"], figures, state)) or gap < self.gap:
                 break
         return state["weights"]
 
-    def primal(self, examples: Examples, weights: Floats) -> float:
+    def primal(self, problem: Problem[Probabilistic], weights: Floats) -> float:
         """L(w)."""
         total = 0.0
-        for which in chunks_by_length(examples):
-            scores, gold = examples.score(weights, which), examples.gold(which)
-            lengths = examples.lengths[which]
+        for which in chunks_by_length(problem):
+            these = problem.some(which)
+            scores, gold = these.score(weights), these.gold()
             if self.loss == "hinge":
                 augmented = scores + (1.0 - gold)
-                total += float(np.vdot(self.structures.best(augmented, lengths, which) - gold, augmented))
+                total += float(np.vdot(these.best(augmented) - gold, augmented))
             else:
-                total += float(np.sum(self.structures.marginals(scores, lengths)[0]) - np.vdot(gold, scores))
-        return self.regularisation * total + 0.5 * float(weights @ weights)
+                total += float(np.sum(these.marginals(scores)[0]) - np.vdot(gold, scores))
+        return self.c * total + 0.5 * float(weights @ weights)
 
-    def _start(self, examples: Examples) -> State:
-        cells = _Cells(examples)
-        weights, theta, mu = np.zeros(examples.size), np.empty(cells.total), np.empty(cells.total)
-        for i in range(len(examples.lengths)):
-            gold = examples.gold(np.array([i]))
+    def _start(self, problem: Problem[Probabilistic]) -> State:
+        cells = _Cells(problem)
+        weights, theta, mu = np.zeros(problem.size), np.empty(cells.total), np.empty(cells.total)
+        for i in range(len(problem.lengths)):
+            this = problem.some(np.array([i]))
+            gold = this.gold()
             cells.of(theta, i)[:] = self.beta * gold
-            cells.of(mu, i)[:] = self.structures.marginals(self.beta * gold, examples.lengths[i : i + 1])[1]
-            examples.add(weights, np.array([i]), self.regularisation * (gold - cells.of(mu, i)))
-        eta = 1 / self.regularisation if self.loss == "hinge" else 1.0
+            cells.of(mu, i)[:] = this.marginals(self.beta * gold)[1]
+            this.add(weights, self.c * (gold - cells.of(mu, i)))
+        eta = 1 / self.c if self.loss == "hinge" else 1.0
         return {
             "weights": weights,
             "theta": theta,
@@ -93,20 +94,20 @@ class ExponentiatedGradient:
             "pass": np.zeros(1, np.int64),
         }
 
-    def _pass(self, examples: Examples, state: State, cells: _Cells) -> float:
+    def _pass(self, problem: Problem[Probabilistic], state: State, cells: _Cells) -> float:
         """Update every sentence's theta, and w with it; returns the dual."""
-        c, eta, weights = self.regularisation, float(state["eta"][0]), state["weights"]
+        c, eta, weights = self.c, float(state["eta"][0]), state["weights"]
         dual = 0.0
-        for i in range(len(examples.lengths)):
-            which, lengths = np.array([i]), examples.lengths[i : i + 1]
+        for i in range(len(problem.lengths)):
+            this = problem.some(np.array([i]))
             theta, mu = cells.of(state["theta"], i), cells.of(state["mu"], i)
-            scores, wrong = examples.score(weights, which), 1.0 - examples.gold(which)
+            scores, wrong = this.score(weights), 1.0 - this.gold()
             if self.loss == "hinge":
                 theta += eta * c * (wrong + scores)
             else:
                 theta += eta * (scores - theta)
-            log_z, new = self.structures.marginals(theta, lengths)
-            examples.add(weights, which, c * (mu - new))
+            log_z, new = this.marginals(theta)
+            this.add(weights, c * (mu - new))
             mu[:] = new
             dual += float(np.vdot(wrong, new)) if self.loss == "hinge" else float(log_z[0] - np.vdot(new, theta))
         return c * dual - 0.5 * float(weights @ weights)
@@ -115,9 +116,9 @@ class ExponentiatedGradient:
 class _Cells:
     """Where each sentence's arcs lie in one long array."""
 
-    def __init__(self, examples: Examples) -> None:
-        labels = examples.gold(np.array([0])).shape[3:] if len(examples.lengths) else ()
-        self._shapes = [(1, n + 1, n + 1, *labels) for n in examples.lengths.tolist()]
+    def __init__(self, problem: Problem[Probabilistic]) -> None:
+        labels = problem.some(np.array([0])).gold().shape[3:] if len(problem.lengths) else ()
+        self._shapes = [(1, n + 1, n + 1, *labels) for n in problem.lengths.tolist()]
         self._edges = np.concatenate(([0], np.cumsum([int(np.prod(shape)) for shape in self._shapes], dtype=np.int64)))
         self.total = int(self._edges[-1])
 

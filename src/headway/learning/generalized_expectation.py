@@ -20,16 +20,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
+from headway.learning.choices import Criterion
 from headway.learning.descent import Descent
-from headway.learning.examples import Differentiable, Trees, Unannotated, chunks_by_length
+from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
 from headway.learning.progress import Report, State
-
-Criterion = Literal["squared", "kl"]
 
 # A share can be 0 or 1, where the divergence is infinite, and on the root of multi-root trees more than 1: from here on
 # the divergence goes on straight.
@@ -70,36 +69,37 @@ class Constraints(Protocol):
 
 @dataclass(frozen=True)
 class GeneralizedExpectation:
-    """`regularisation` is C: the larger, the closer the expectations come to their targets."""
+    """`c` is the weight of the constraints: the larger, the closer the expectations come to their targets."""
 
     constraints: Constraints
-    structures: Differentiable = field(default_factory=Trees)
     criterion: Criterion = "squared"
-    regularisation: float = 100.0
+    c: float = 100.0
     descent: Descent = field(default_factory=Descent)
 
-    def fit(self, examples: Unannotated, report: Report, resume: State | None = None) -> Floats:
-        """Minimise L by L-BFGS (or CG), calling `report` after each step; one that answers False ends the training."""
-        return self.descent.minimise(partial(self.objective, examples), examples.size, report, resume)
+    needs = COVARIANCE
 
-    def objective(self, examples: Unannotated, weights: Floats) -> tuple[float, Floats]:
+    def fit(self, problem: Problem[Differentiable], report: Report, resume: State | None = None) -> Floats:
+        """Minimise L by L-BFGS (or CG), calling `report` after each step; one that answers False ends the training."""
+        return self.descent.minimise(partial(self.objective, problem), problem.size, report, resume)
+
+    def objective(self, problem: Problem[Differentiable], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        distance, slope = self._distance(self.expectations(examples, weights))
-        importance = self.regularisation * self.constraints.weights * (self.constraints.units > 0)
+        distance, slope = self._distance(self.expectations(problem, weights))
+        importance = self.c * self.constraints.weights * (self.constraints.units > 0)
         coefficients = importance * slope / np.maximum(self.constraints.units, 1)
         gradient = np.array(weights)
-        for which in chunks_by_length(examples):
+        for which in chunks_by_length(problem):
+            these = problem.some(which)
             f = self.constraints.combined(which, coefficients)
-            scores = examples.score(weights, which)
-            examples.add(gradient, which, self.structures.covariance(scores, examples.lengths[which], f)[2])
+            these.add(gradient, these.covariance(these.score(weights), f)[2])
         return float(importance @ distance) + 0.5 * float(weights @ weights), gradient
 
-    def expectations(self, examples: Unannotated, weights: Floats) -> Floats:
+    def expectations(self, problem: Problem[Differentiable], weights: Floats) -> Floats:
         """(K,), each constraint's share under the model; 0 where it speaks of nothing."""
         totals = np.zeros(len(self.constraints.units))
-        for which in chunks_by_length(examples):
-            _, mu = self.structures.marginals(examples.score(weights, which), examples.lengths[which])
-            totals += self.constraints.totals(which, mu)
+        for which in chunks_by_length(problem):
+            these = problem.some(which)
+            totals += self.constraints.totals(which, these.marginals(these.score(weights))[1])
         return totals / np.maximum(self.constraints.units, 1)
 
     def _distance(self, shares: Floats) -> tuple[Floats, Floats]:

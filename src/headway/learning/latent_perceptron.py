@@ -22,65 +22,89 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
-from headway.learning.examples import Choices, Unannotated
+from headway.arrays import Floats, Ints
 from headway.learning.perceptron import Figures, averaged
+from headway.learning.problem import ARGMAX
 from headway.learning.progress import Report, State
 
 
-class LatentExamples(Unannotated, Protocol):
-    """Training inputs with the right output, but not the structure behind it."""
+class LatentInstances(Protocol):
+    """Some inputs whose right output is known, but not the structure behind it; arrays are shaped like the scores."""
 
-    def constrained(self, scores: Floats, which: Ints) -> Floats:
-        """1 on the best structure that leads to the right output, 0 elsewhere; shaped like the scores."""
+    def score(self, weights: Floats) -> Floats:
+        """w·f of every part that a structure may have."""
         ...
 
-    def cost(self, latent: Floats, which: Ints) -> Floats:
-        """l(h~, h), part by part: what each costs while a margin is asked for, 0 on `latent`, which is h~."""
+    def add(self, into: Floats, amounts: Floats) -> None:
+        """into += amounts x f."""
         ...
 
-    def output(self, latent: Floats, which: Ints) -> Any:
+    def best(self, scores: Floats) -> Floats:
+        """1 on the best structure of all, 0 elsewhere."""
+        ...
+
+    def constrained(self, scores: Floats) -> Floats:
+        """1 on the best structure that leads to the right output, 0 elsewhere."""
+        ...
+
+    def cost(self, latent: Floats) -> Floats:
+        """l(h~, h), part by part: what each costs where a margin is asked for, 0 on `latent`, which is h~."""
+        ...
+
+    def output(self, latent: Floats) -> Any:
         """What a structure leads to."""
         ...
 
-    def loss(self, output: Any, which: Ints) -> float:
+    def loss(self, output: Any) -> float:
         """How far an output is from the right one; 0 if it is right."""
         ...
 
 
+class LatentProblem(Protocol):
+    """Training inputs with the right output, but not the structure behind it, taken some at a time."""
+
+    @property
+    def lengths(self) -> Ints: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def some(self, which: Ints) -> LatentInstances: ...
+
+
 @dataclass(frozen=True)
 class LatentPerceptron:
-    """`margin` is C; 0 asks for no margin. Passes end early when one of them changes nothing."""
+    """`margin` is C; 0 asks for no margin. Training ends early when a pass changes nothing."""
 
-    structures: Choices
     epochs: int = 10
     margin: float = 0.0
     seed: int = 0
 
-    def fit(self, examples: LatentExamples, report: Report, resume: State | None = None) -> Floats:
+    needs = ARGMAX
+
+    def fit(self, problem: LatentProblem, report: Report, resume: State | None = None) -> Floats:
         """Train, calling `report` after each epoch; a report that answers False ends the training.
 
-        The figures are means: of the parts missed a word (or mention), and of loss and objective an example.
+        The figures are means: parts missed per word (or mention), loss and objective per example.
         """
-        count, parts = len(examples.lengths), int(examples.lengths.sum())
+        count, parts = len(problem.lengths), int(problem.lengths.sum())
         over = {"mistakes": parts, "loss": count, "objective": count}
 
         def step(weights: Floats, total: Floats, i: int, seen: int) -> Figures:
-            return self._step(examples, weights, total, i, seen)
+            return self._step(problem.some(np.array([i])), weights, total, seen)
 
-        return averaged(step, examples, over, (self.epochs, self.seed), report, resume, until_converged=True)
+        return averaged(step, problem, over, (self.epochs, self.seed), report, resume, until_converged=True)
 
-    def _step(self, examples: LatentExamples, weights: Floats, total: Floats, i: int, seen: int) -> Figures:
-        which = np.array([i])
-        scores = examples.score(weights, which)
-        latent = examples.constrained(scores, which)
-        augmented = scores + self.margin * examples.cost(latent, which) if self.margin else scores
-        chosen = self.structures.best(augmented, examples.lengths[which], which)
+    def _step(self, this: LatentInstances, weights: Floats, total: Floats, seen: int) -> Figures:
+        scores = this.score(weights)
+        latent = this.constrained(scores)
+        augmented = scores + self.margin * this.cost(latent) if self.margin else scores
+        chosen = this.best(augmented)
         amounts = latent - chosen
-        loss = examples.loss(examples.output(chosen, which), which)
+        loss = this.loss(this.output(chosen))
         if not amounts.any():
             return {"mistakes": 0.0, "loss": loss, "objective": 0.0}
-        examples.add(weights, which, amounts)
-        examples.add(total, which, seen * amounts)
+        this.add(weights, amounts)
+        this.add(total, seen * amounts)
         objective = float((augmented * chosen).sum() - (scores * latent).sum())  # BLAS would not repeat the last bit
         return {"mistakes": float(amounts[amounts > 0].sum()), "loss": loss, "objective": objective}

@@ -13,35 +13,37 @@ from functools import partial
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.learning.descent import Descent, Losses
-from headway.learning.examples import Examples, Structures, Trees, chunks_by_length
+from headway.learning.problem import MARGINALS, Probabilistic, Problem, chunks_by_length
 from headway.learning.progress import Report, State
 
 
 @dataclass(frozen=True)
 class LogLinear:
-    """`regularisation` is C: the larger, the closer the fit."""
+    """`c` is the weight of the data against |w|^2 / 2: the larger, the closer the fit."""
 
-    structures: Structures = field(default_factory=Trees)
-    regularisation: float = 0.1
+    c: float = 0.1
     descent: Descent = field(default_factory=Descent)
 
-    def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
+    needs = MARGINALS
+
+    def fit(self, problem: Problem[Probabilistic], report: Report, resume: State | None = None) -> Floats:
         """Minimise L, calling `report` after each step or epoch; a report that answers False ends the training."""
-        return self.descent.minimise_sum(self._losses(examples), report, resume)
+        return self.descent.minimise_sum(self._losses(problem), report, resume)
 
-    def objective(self, examples: Examples, weights: Floats) -> tuple[float, Floats]:
+    def objective(self, problem: Problem[Probabilistic], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        return self._losses(examples).objective(weights)
+        return self._losses(problem).objective(weights)
 
-    def add_loss(self, examples: Examples, weights: Floats, which: Ints, gradient: Floats) -> float:
+    def add_loss(self, problem: Problem[Probabilistic], weights: Floats, which: Ints, gradient: Floats) -> float:
         """C times minus the log-likelihood of these sentences; its gradient is added to `gradient`."""
-        scores, gold = examples.score(weights, which), examples.gold(which)
-        log_z, mu = self.structures.marginals(scores, examples.lengths[which])
-        examples.add(gradient, which, self.regularisation * (mu - gold))
-        return self.regularisation * float(np.sum(log_z) - np.vdot(gold, scores))
+        these = problem.some(which)
+        scores, gold = these.score(weights), these.gold()
+        log_z, mu = these.marginals(scores)
+        these.add(gradient, self.c * (mu - gold))
+        return self.c * float(np.sum(log_z) - np.vdot(gold, scores))
 
-    def _losses(self, examples: Examples) -> Losses:
-        count = len(examples.lengths)
-        return Losses(examples.size, count, partial(chunks_by_length, examples), partial(self.add_loss, examples))
+    def _losses(self, problem: Problem[Probabilistic]) -> Losses:
+        count = len(problem.lengths)
+        return Losses(problem.size, count, partial(chunks_by_length, problem), partial(self.add_loss, problem))

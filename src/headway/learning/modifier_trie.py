@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.errors import ShapeError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
 
 _EMPTY = -1

@@ -12,52 +12,63 @@ it, the average after t sentences is `weights - total / t`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from headway.inference.batch import Floats
-from headway.learning.examples import Choices, Examples, Trees, Unannotated
+from headway.arrays import Floats, Ints
+from headway.learning.problem import ARGMAX, Instances, Problem
 from headway.learning.progress import Pass, Report, State
 
 Figures = Mapping[str, float]
+
+
+class Sized(Protocol):
+    """What averaging asks of a problem."""
+
+    @property
+    def lengths(self) -> Ints: ...
+
+    @property
+    def size(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class Perceptron:
     """`margin` is C of the large-margin version; 0 is Collins' perceptron."""
 
-    structures: Choices = field(default_factory=Trees)
     epochs: int = 10
     margin: float = 0.0
     seed: int = 0
 
-    def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
+    needs = ARGMAX
+
+    def fit(self, problem: Problem[Instances], report: Report, resume: State | None = None) -> Floats:
         """Train, calling `report` after each epoch; a report that answers False ends the training."""
 
         def step(weights: Floats, total: Floats, i: int, seen: int) -> Figures:
-            return {"mistakes": self._step(examples, weights, total, i, seen)}
+            return {"mistakes": self._step(problem.some(np.array([i])), weights, total, seen)}
 
-        over = {"mistakes": int(examples.lengths.sum())}
-        return averaged(step, examples, over, (self.epochs, self.seed), report, resume)
+        over = {"mistakes": int(problem.lengths.sum())}
+        return averaged(step, problem, over, (self.epochs, self.seed), report, resume)
 
-    def _step(self, examples: Examples, weights: Floats, total: Floats, i: int, seen: int) -> float:
+    def _step(self, this: Instances, weights: Floats, total: Floats, seen: int) -> float:
         """One sentence; returns how many of the right arcs, labels or parts were missed."""
-        which = np.array([i])
-        scores, gold = examples.score(weights, which), examples.gold(which)
+        scores, gold = this.score(weights), this.gold()
         if self.margin:
-            scores += self.margin * examples.cost(which)
-        amounts = gold - self.structures.best(scores, examples.lengths[which], which)
+            scores += self.margin * this.cost()
+        amounts = gold - this.best(scores)
         if not amounts.any():
             return 0.0
-        examples.add(weights, which, amounts)
-        examples.add(total, which, seen * amounts)
+        this.add(weights, amounts)
+        this.add(total, seen * amounts)
         return float(amounts[amounts > 0].sum())
 
 
 def averaged(
     step: Callable[[Floats, Floats, int, int], Figures],
-    examples: Unannotated,
+    problem: Sized,
     over: Mapping[str, int],
     passes: tuple[int, int],
     report: Report,
@@ -65,18 +76,18 @@ def averaged(
     *,
     until_converged: bool = False,
 ) -> Floats:
-    """Passes of `step(weights, total, i, seen)` over the examples in random order; the average of the weights.
+    """Passes of `step(weights, total, i, seen)` over the sentences in random order; the average of the weights.
 
     A figure of a pass is the sum of the steps' divided by its number in `over`. `passes` are how many, and the seed.
     """
     epochs, seed = passes
     state = resume or {
-        "weights": np.zeros(examples.size),
-        "total": np.zeros(examples.size),
+        "weights": np.zeros(problem.size),
+        "total": np.zeros(problem.size),
         "epoch": np.zeros(1, np.int64),
     }
     weights, total = state["weights"], state["total"]
-    done, count = int(state["epoch"][0]), len(examples.lengths)
+    done, count = int(state["epoch"][0]), len(problem.lengths)
     average = weights - total / max(1, done * count)
     for epoch in range(done, epochs):
         sums = dict.fromkeys(over, 0.0)

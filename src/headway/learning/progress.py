@@ -1,4 +1,4 @@
-"""What a learner tells after each pass over the data, and what it needs to go on from there."""
+"""What a learner reports after each pass over the data, and what it needs to resume from there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from headway.inference.batch import Floats
-from headway.learning.examples import Examples
+from headway.arrays import Floats
+from headway.learning.problem import Quantity
 
 State = dict[str, NDArray[Any]]
 """Arrays from which training resumes; saved in checkpoints."""
@@ -17,7 +17,7 @@ State = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass done: the weights to decode with now, figures to print, and the state to resume from."""
+    """A finished pass: the weights to decode with now, figures to print, and the state to resume from."""
 
     number: int
     weights: Floats
@@ -30,8 +30,13 @@ Report = Callable[[Pass], bool]
 
 
 class Learner(Protocol):
-    """Anything that finds weights for examples."""
+    """Anything that finds weights for a problem."""
 
-    def fit(self, examples: Examples, report: Report, resume: State | None = None) -> Floats:
-        """Train, calling `report` after each pass; `resume` goes on from a state an earlier pass reported."""
+    @property
+    def needs(self) -> frozenset[Quantity]:
+        """What the problem's instances must be able to compute."""
+        ...
+
+    def fit(self, problem: Any, report: Report, resume: State | None = None) -> Floats:
+        """Train, calling `report` after each pass; `resume` continues from a state that an earlier pass reported."""
         ...

@@ -36,8 +36,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import svds
 
+from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
 from headway.inference.operator_grammar import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie

@@ -1,6 +1,8 @@
-"""Features and inference put together: trained parsers and their saved forms.
+"""Trained models: what predicts, describes itself and can be saved (`protocol`), found by its kind (`registry`).
 
-`arc_factored` scores trees by their arcs, `arc_model` is a parser made of that. `pruning` leaves a few heads a word,
-`higher_order` scores what is left by siblings and grandparents, `automata_model` is a parser made of both. `labeller`
-labels the trees of either; `saved` has the pieces of a model file.
+A parser is a scorer, a decoder and a labeller put together (`composed`). `arc_model` scores arcs (`arc_scorer`) and takes
+the best tree (`tree_decoder`). `higher_order_model` prunes (`pruning`), scores what is left by siblings and grandparents
+(`part_scorer`) and proves its tree the best (`dual_decoder`); its probabilities are calibrated (`calibration`).
+`grammar_model` is a head-automata grammar, with words by `lexical_grammar`. `labeller` labels the trees of any of them;
+`saved` has the pieces of a model file.
 """

@@ -5,8 +5,8 @@ sequence of modifiers comes from the smoothed `deterministic` automaton instead:
 sentence is impossible, whatever tags it has. With a lexical grammar, its probabilities of words multiply those of the
 tags (equation 21), in one exact product of automata.
 
-Decoding is MBR over the log marginals. A spectral grammar may give an arc a negative or tiny marginal; such a one is
-floored, counted in `Own.negative` or `Own.tiny`, and never hidden.
+Decoding is MBR over the log marginals. A spectral grammar may give an arc a negative or tiny marginal; it is floored,
+counted in `Prediction.floored`, and never hidden.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headway.archive import Archive
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import TrainingError
-from headway.features.blocks import Weights
 from headway.features.coding import Coder, fine_tags
-from headway.inference.batch import Floats, Ints, groups_by_length
+from headway.inference.batch import groups_by_length
 from headway.inference.operator_grammar import (
     FLOOR,
     ModifierFactor,
@@ -32,10 +33,14 @@ from headway.inference.operator_grammar import (
     posteriors,
     tree_weight,
 )
-from headway.models.arc_model import BATCH_CELLS, Own, Prediction
-from headway.models.labeller import LabelScorer
+from headway.models.composed import named_labels
+from headway.models.description import describe_features
+from headway.models.labeller import AfterLabels
 from headway.models.lexical_grammar import LexicalGrammar
-from headway.models.saved import KIND, coder_data, coder_of, labeller_data, labeller_of, weights_of
+from headway.models.protocol import Description, Options, Prediction, Task
+from headway.models.saved import coder_data, coder_of, labeller_members, labeller_of, required_columns
+from headway.models.tree_decoder import BATCH_CELLS
+from headway.parallel import Executor
 from headway.treebank import Sentence
 
 Column = Literal["xpos", "upos"]
@@ -112,92 +117,125 @@ def factors_of(
 
 
 @dataclass(frozen=True)
+class GrammarDistribution:
+    """The posterior of one sentence's derivations, brought into [0, 1] where a spectral grammar leaves it."""
+
+    grammar: OperatorGrammar
+    symbols: Ints
+    factor: ModifierFactor | None
+    posterior: Posterior
+    heads: Ints
+
+    @cached_property
+    def marginals(self) -> Floats:
+        """P(head -> modifier): none below the floor, every word's summing to one."""
+        mu = np.maximum(self.posterior.marginals, FLOOR)
+        np.fill_diagonal(mu, 0.0)
+        mu[:, 0] = 0.0
+        mu[:, 1:] /= mu[:, 1:].sum(axis=0)
+        return mu
+
+    def argmax(self) -> Ints:
+        """The tree of least risk: a grammar with hidden states has no better one that could be found."""
+        return self.heads
+
+    def log_prob(self, heads: ArrayLike) -> float:
+        """log P(tree | sentence), at most 0."""
+        log_weight, sign = tree_weight(self.grammar, self.symbols, heads, self.factor)
+        if sign * self.posterior.sign <= 0:
+            return -np.inf
+        return min(log_weight - self.posterior.log_partition, 0.0)
+
+
+@dataclass(frozen=True)
 class GrammarModel:
-    """A grammar, and what labels its trees; `about` is what the model says of itself."""
+    """A grammar, and what labels its trees."""
 
     coder: Coder
     grammar: Grammar
-    labeller: LabelScorer | None
-    label_weights: Weights
+    labeller: AfterLabels | None
     single_root: bool
     about: Mapping[str, Any]
 
-    projective = True
+    kind: ClassVar[str] = "grammar"
+    task: ClassVar[Task] = "parsing"
 
-    def with_projective(self, projective: bool) -> GrammarModel:
-        """Grammars derive projective trees only."""
-        if not projective:
+    @property
+    def trees(self) -> TreeClass:
+        return TreeClass(projective=True, single_root=self.single_root)
+
+    def with_trees(self, trees: TreeClass) -> GrammarModel:
+        """Grammars derive projective trees only, with the roots they were learnt with."""
+        if trees != self.trees:
             raise TrainingError("a head-automata grammar derives projective trees only; leave --non-projective out")
         return self
 
     @property
-    def label_names(self) -> tuple[str, ...]:
-        """The labels the model knows; none when it was trained without."""
-        return self.labeller.labels if self.labeller else ()
+    def requires(self) -> frozenset[str]:
+        return required_columns(self.coder)
 
-    def predict(self, sentences: Sequence[Sentence], *, threads: int = 1) -> list[Prediction]:
-        """The trees of some sentences, in their order."""
+    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+        """The trees of least risk of some sentences, in their order."""
         grammar, single_root = self.grammar, self.single_root
-        symbols = list(map(grammar.symbols.of, sentences))
-        factors = factors_of(grammar.lexical, sentences, grammar.symbols.column)
-        found = posteriors(grammar.mixture, symbols, factors, single_root=single_root, threads=threads)
+        symbols = list(map(grammar.symbols.of, given))
+        factors = factors_of(grammar.lexical, given, grammar.symbols.column)
+        found = posteriors(grammar.mixture, symbols, factors, single_root=single_root, executor=executor)
         decoded = mbr(found, single_root=single_root)
-        labels = self._labels(sentences, [heads for heads, _ in decoded])
+        labels = self._labels(given, [heads for heads, _ in decoded])
         predictions = []
         for i, (posterior, (heads, floored), names) in enumerate(zip(found, decoded, labels, strict=True)):
-            weight = tree_weight(grammar.mixture, symbols[i], heads, factors[i] if factors else None)
-            mu = _floored(posterior.marginals)
-            with np.errstate(divide="ignore"):
-                scores = np.log(mu)
-            tree = _tree_probability(weight, posterior)
-            probabilities = Own(mu, tree, floored.negative, floored.tiny)
-            predictions.append(Prediction(heads, names, scores, own=probabilities))
+            factor = factors[i] if factors else None
+            distribution = GrammarDistribution(grammar.mixture, symbols[i], factor, posterior, heads)
+            predictions.append(Prediction(heads, names, distribution, floored=(floored.negative, floored.tiny)))
         return predictions
 
     def _labels(self, sentences: Sequence[Sentence], heads: Sequence[Ints]) -> list[tuple[str | None, ...] | None]:
-        if self.labeller is None:
-            return [None] * len(sentences)
-        coded = self.coder.code(sentences)
         found: list[tuple[str | None, ...] | None] = [None] * len(sentences)
+        if self.labeller is None:
+            return found
+        coded = self.coder.code(sentences)
         for which in groups_by_length(coded.lengths, BATCH_CELLS):
-            padded = np.full((len(which), int(coded.lengths[which].max()) + 1), -1, np.int64)
-            for row, i in zip(padded, which.tolist(), strict=True):
-                row[: len(heads[i])] = heads[i]
-            chosen = self.labeller.score(self.label_weights, coded, which, padded).argmax(axis=-1)
-            for row, i in zip(chosen, which.tolist(), strict=True):
-                found[i] = (None, *(self.label_names[j] for j in row[1 : len(sentences[i]) + 1].tolist()))
+            names = named_labels(self.labeller, coded.some(which), [heads[i] for i in which.tolist()], None)
+            for i, own in zip(which.tolist(), names, strict=True):
+                found[i] = own
         return found
+
+    def describe(self) -> Description:
+        symbols, states = self.grammar.symbols, self.grammar.operators.states
+        shape = f"{states} state{'s' * (states != 1)}, {len(symbols.names)} tags ({symbols.column})"
+        lexical = f", {self.grammar.lexical.configuration}" if self.grammar.lexical else ""
+        return describe_features(self, "grammar", {}, self.labeller, self.coder, [("grammar", f"{shape}{lexical}")])
 
     def to_archive(self) -> Archive:
         """What is saved: the operators that are not zero, in double precision, and the tags they stand for."""
         grammar = self.grammar
+        labeller, label_weights = labeller_members(self.labeller)
         data: dict[str, Any] = {
-            "model": "grammar",
             "about": dict(self.about),
             "single_root": self.single_root,
-            "coder": coder_data(self.coder),
+            **coder_data(self.coder),
             "column": grammar.symbols.column,
             "tags": list(grammar.symbols.names),
             "backed_off": grammar.backed_off,
             "lexical": None,
-            "labeller": labeller_data(self.labeller),
+            "labeller": labeller,
         }
-        arrays = {"label_weights": self.label_weights.astype(np.float32), **_operator_arrays("", grammar.operators)}
+        arrays = {**label_weights, **_operator_arrays("", grammar.operators)}
         if grammar.deterministic is not None:
             arrays |= _operator_arrays("deterministic_", grammar.deterministic)
         if grammar.lexical is not None:
             data["lexical"], tables = grammar.lexical.to_arrays()
             arrays |= {f"{_LEXICAL}{name}": table for name, table in tables.items()}
-        return Archive(KIND, data, arrays)
+        return Archive(self.kind, data, arrays)
 
     @classmethod
     def from_archive(cls, archive: Archive) -> GrammarModel:
-        """The model of an archive; any of the built-in errors of lookup and value where it is damaged."""
+        """The model that was saved; a built-in error of lookup or value where the archive is damaged."""
         data, arrays = archive.data, archive.arrays
         if data["column"] not in get_args(Column):
             raise ValueError("it reads tags of an unknown column")
         symbols = TagSymbols(data["column"], tuple(map(str, data["tags"])))
-        coder = coder_of(data["coder"])
+        coder = coder_of(data)
         backed_off = float(data["backed_off"])
         if not 0 <= backed_off < 1:
             raise ValueError(f"{backed_off} of its sequences are deterministic")
@@ -206,32 +244,13 @@ class GrammarModel:
         if data["lexical"] is not None:
             tables = {name.removeprefix(_LEXICAL): table for name, table in arrays.items() if name.startswith(_LEXICAL)}
             lexical = LexicalGrammar.from_arrays(data["lexical"], tables)
-        labeller = labeller_of(data["labeller"], coder)
         return cls(
             coder,
             Grammar(symbols, _operators_of("", archive, symbols.size), deterministic, backed_off, lexical),
-            labeller,
-            weights_of(archive, "label_weights", labeller.size if labeller else 0),
+            labeller_of(archive, coder),
             bool(data["single_root"]),
             dict(data["about"]),
         )
-
-
-def _floored(marginals: Floats) -> Floats:
-    """Marginals as probabilities: none below the floor, every word's summing to one."""
-    mu = np.maximum(marginals, FLOOR)
-    np.fill_diagonal(mu, 0.0)
-    mu[:, 0] = 0.0
-    mu[:, 1:] /= mu[:, 1:].sum(axis=0)
-    return mu
-
-
-def _tree_probability(weight: tuple[float, int], posterior: Posterior) -> float:
-    """P(tree | sentence), for a spectral grammar brought into [0, 1]."""
-    log_weight, sign = weight
-    if sign * posterior.sign <= 0:
-        return 0.0
-    return float(np.exp(min(log_weight - posterior.log_partition, 0.0)))
 
 
 def _operator_arrays(prefix: str, grammar: OperatorGrammar) -> dict[str, Any]:
@@ -258,6 +277,6 @@ def _operators_of(prefix: str, archive: Archive, size: int) -> OperatorGrammar:
         raise ValueError("its operators do not fit its tags")
     all_blocks = np.zeros((2 * size * size, states, states))
     if len(places) and not (places.dtype.kind == "i" and places.min() >= 0 and places.max() < len(all_blocks)):
-        raise ValueError("its operators are of symbols that it has not")
+        raise ValueError("its operators are of symbols that it does not have")
     all_blocks[places] = blocks
     return OperatorGrammar(initial, final, all_blocks.reshape(size, 2, size, states, states))

@@ -5,29 +5,34 @@
 g are templates over the arc. g', which the higher-order parsers have too, are templates over what stands around it in
 the tree: the head's own head, the neighbouring children of the head, the outermost children of the modifier. The
 weights are one vector, v before v'. Scoring a tree costs O(T n L) for T templates.
-`LabelExamples` shows the arcs of training trees to `headway.learning`, whose learners train this like any structure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Bools, Floats, Ints
 from headway.features.arc_features import ArcFeatures
 from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
 from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import load_templates
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
-from headway.models.arc_factored import CodedTrees
-
-Nodes = NDArray[np.int32]
+from headway.parallel import SERIAL, Executor
 
 # Head, modifier, the head's head, the sibling before and after the modifier, its leftmost and rightmost child.
 ROLES = "hmgsncd"
+
+
+class CodedArcs(NamedTuple):
+    """Coded sentences and the heads of their words, (B, N+1), padded with -1."""
+
+    coded: Coded
+    heads: Ints
 
 
 @dataclass(frozen=True)
@@ -39,86 +44,66 @@ class LabelScorer:
     labels: tuple[str, ...]
 
     @classmethod
-    def learn(cls, coder: Coder, trees: CodedTrees, labels: tuple[str, ...], *, tree: bool) -> LabelScorer:
-        """Size the features from the arcs whose labels are known.
+    def learn(cls, coder: Coder, arcs: CodedArcs, numbers: Ints, labels: tuple[str, ...], *, tree: bool) -> LabelScorer:
+        """Size the features from the arcs whose labels are known: `numbers` (B, N+1), -1 elsewhere.
 
         `tree` asks for features that look around, for which every head must be known.
         """
-        coded, heads, numbers = trees
+        coded, heads = arcs
         labelled = np.where(numbers >= 0, heads, -1)
-        arcs = ArcFeatures.learn(load_templates("label"), coder, coded, labelled, numbers)
+        features = ArcFeatures.learn(load_templates("label"), coder, coded, labelled, numbers)
         if not tree:
-            return cls(arcs, None, labels)
-        parts, templates = _some(surroundings(heads, coded.lengths), labelled[heads >= 0] >= 0), "tree_label"
+            return cls(features, None, labels)
+        parts = _some(surroundings(heads, coded.lengths), labelled[heads >= 0] >= 0)
         known = numbers[labelled >= 0]
-        return cls(arcs, PartFeatures.learn(ROLES, load_templates(templates), coder, coded, parts, known), labels)
+        return cls(
+            features, PartFeatures.learn(ROLES, load_templates("tree_label"), coder, coded, parts, known), labels
+        )
 
     @property
     def size(self) -> int:
         """How many weights there are."""
         return self.features.size + (self.around.size if self.around else 0)
 
-    def score(self, weights: Weights, coded: Coded, which: Ints, heads: Ints) -> Floats:
-        """(B, N+1, L) for the arcs of `heads` (B, N+1)."""
+    def scores(self, weights: Weights, batch: CodedArcs, executor: Executor = SERIAL) -> Floats:
+        """(B, N+1, L) for the arcs of a batch."""
+        coded, heads = batch
         rows = np.zeros((heads.size, len(self.labels)))
         own, others = np.split(weights, [self.features.size])
-        self.features.score_labels(own, coded, which, _tree_rows(heads), rows)
+        self.features.score_labels(own, coded, _tree_rows(heads), rows)
         if self.around is not None:
-            parts = surroundings(heads, coded.lengths[which])
+            parts = surroundings(heads, coded.lengths)
             around = np.zeros((len(parts.nodes), len(self.labels)))
-            self.around.score_labels(others, coded, which, parts, around)
+            self.around.score_labels(others, coded, parts, around)
             rows[heads.ravel() >= 0] += around
         return rows.reshape(*heads.shape, -1)
 
-    def add(self, weights: Weights, coded: Coded, which: Ints, heads: Ints, amounts: Floats) -> None:
-        """weights += amounts (B, N+1, L) x features of the arcs of `heads`."""
+    def pullback(self, into: Weights, batch: CodedArcs, amounts: Floats, executor: Executor = SERIAL) -> None:
+        """into += amounts (B, N+1, L) x features of the arcs."""
+        coded, heads = batch
         rows = amounts.reshape(-1, len(self.labels))
-        own, others = np.split(weights, [self.features.size])
-        self.features.add_labels(own, coded, which, _tree_rows(heads), rows)
+        own, others = np.split(into, [self.features.size])
+        self.features.add_labels(own, coded, _tree_rows(heads), rows)
         if self.around is not None:
-            parts = surroundings(heads, coded.lengths[which])
-            self.around.add_labels(others, coded, which, parts, rows[heads.ravel() >= 0])
+            parts = surroundings(heads, coded.lengths)
+            self.around.add_labels(others, coded, parts, rows[heads.ravel() >= 0])
 
 
 @dataclass(frozen=True)
-class LabelExamples:
-    """The arcs of training trees, heads (B, N+1), and their labels as numbers (B, N+1); -1 pads both.
-
-    A label may also be -1 because it is not known. Nothing is right for such a word, so a learner must choose nothing.
-    """
+class AfterLabels:
+    """Labels chosen after the tree, arc by arc."""
 
     scorer: LabelScorer
-    coded: Coded
-    heads: Ints
-    labels: Ints
+    weights: Weights
 
     @property
-    def lengths(self) -> Ints:
-        return self.coded.lengths
+    def names(self) -> tuple[str, ...]:
+        return self.scorer.labels
 
-    @property
-    def size(self) -> int:
-        return self.scorer.size
-
-    def score(self, weights: Weights, which: Ints) -> Floats:
-        return self.scorer.score(weights, self.coded, which, self._heads(which))
-
-    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
-        self.scorer.add(weights, self.coded, which, self._heads(which), amounts)
-
-    def cost(self, which: Ints) -> Floats:
-        return 1.0 - self.gold(which)
-
-    def gold(self, which: Ints) -> Floats:
-        heads = self._heads(which)
-        gold = np.zeros((*heads.shape, len(self.scorer.labels)))
-        labels = self.labels[which, : heads.shape[1]]
-        b, m = np.nonzero(labels >= 0)
-        gold[b, m, labels[b, m]] = 1.0
-        return gold
-
-    def _heads(self, which: Ints) -> Ints:
-        return self.heads[which, : int(self.lengths[which].max(initial=0)) + 1]
+    def choose(self, batch: Coded, heads: Ints, scores: Any) -> Ints:
+        """The number of every word's label; the scores that the tree was chosen by do not matter."""
+        chosen: Ints = self.scorer.scores(self.weights, CodedArcs(batch, heads)).argmax(axis=-1)
+        return chosen
 
 
 def _tree_rows(heads: Ints) -> Ints:
@@ -139,14 +124,14 @@ def surroundings(heads: Ints, lengths: Ints) -> PartList:
     return PartList(start, nodes, ways)
 
 
-def _some(parts: PartList, wanted: NDArray[np.bool_]) -> PartList:
+def _some(parts: PartList, wanted: Bools) -> PartList:
     """Those of the parts that are wanted."""
     start = np.concatenate(([0], np.cumsum(wanted)))[parts.start]
     return PartList(start, parts.nodes[wanted], parts.ways[wanted])
 
 
 @kernel
-def _surroundings(heads: Ints, lengths: Ints, nodes: Nodes, ways: Nodes) -> None:
+def _surroundings(heads: Ints, lengths: Ints, nodes: NDArray[np.int32], ways: NDArray[np.int32]) -> None:
     first = -1  # the row of node 0 of the sentence, had it one
     for b in range(len(lengths)):
         n = lengths[b]

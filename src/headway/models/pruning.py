@@ -13,67 +13,66 @@ Scores, marginals and kept arcs are (B, N+1, N+1). The cost is the marginals': O
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import HeadsError, TrainingError
-from headway.features.blocks import Weights
 from headway.features.coding import Coded
-from headway.inference.batch import Floats, Ints, as_batch, groups_by_length
+from headway.inference.batch import as_batch, groups_by_length
 from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.jit import kernel, part
-from headway.models.arc_factored import ArcScorer
-from headway.models.arc_model import BATCH_CELLS
+from headway.models.arc_scorer import ArcScorer
+from headway.models.scorer import Trained
+from headway.models.tree_decoder import BATCH_CELLS
+from headway.parallel import SERIAL, Executor
 
-Bools = NDArray[np.bool_]
 
-# These keep 99.9% of the right heads of held-out Danish sentences and 99.5% of Swedish ones, 7 and 9 heads a word.
-THRESHOLD, MAX_HEADS = 1e-3, 20
+class Pruned(NamedTuple):
+    """Of a batch, (B, N+1, N+1) each: the kept arcs, the pruner's scores, its log Z (B,) and marginals."""
+
+    kept: Bools
+    scores: Floats
+    log_z: Floats
+    marginals: Floats
 
 
 @dataclass(frozen=True)
 class Pruner:
-    """A trained log-linear model of arcs without labels, over the trees of one class, and how much it may cut.
+    """A trained log-linear model of arcs without labels, over the trees of one class, and how much it may cut."""
 
-    The defaults keep 99.5% or more of the right heads of held-out Danish and Swedish, and 7 to 9 heads a word, with the
-    `pruner` templates and 4 epochs of AdaGrad at C = 0.3.
-    """
-
-    scorer: ArcScorer
-    weights: Weights
-    projective: bool
-    single_root: bool
-    threshold: float = THRESHOLD
-    max_heads: int = MAX_HEADS
+    scorer: Trained[ArcScorer]
+    trees: TreeClass
+    threshold: float
+    max_heads: int
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
             raise TrainingError(f"the pruning threshold is {self.threshold}; expected a number above 0, at most 1")
         if self.max_heads < 1:
             raise TrainingError(f"max_heads is {self.max_heads}; pruning must leave every word at least 1 head")
-        if self.scorer.joint is not None:
+        if self.scorer.scorer.joint is not None:
             raise TrainingError("a pruner scores arcs without labels; train it with labels='none'")
-        if self.weights.shape != (self.scorer.size,):
-            raise TrainingError(f"the pruner has {self.weights.size} weights; its templates need {self.scorer.size}")
+        if self.scorer.weights.shape != (self.scorer.scorer.size,):
+            size, needed = self.scorer.weights.size, self.scorer.scorer.size
+            raise TrainingError(f"the pruner has {size} weights; its templates need {needed}")
 
-    def prune(self, coded: Coded, which: Ints, keep: Ints | None = None, threads: int = 1) -> tuple[Bools, Floats]:
-        """The kept arcs and the arc scores of the sentences `which` of `coded`, both (B, N+1, N+1).
+    def prune(self, batch: Coded, keep: Ints | None = None, executor: Executor = SERIAL) -> Pruned:
+        """The arcs to keep.
 
-        `keep` are heads (B, N+1), one row for each of `which`, that must not be pruned; -1 asks for nothing.
+        `keep` are heads (B, N+1), one row per sentence, that must not be pruned; -1 asks for nothing.
         """
-        lengths = coded.lengths[which]
-        scores = replace(self.scorer, threads=threads).score(self.weights, coded, which)
-        batch = as_batch(scores, lengths)
-        trees = (self.projective, self.single_root, threads)
-        _, mu = arc_marginals(batch, *trees)
-        kept = np.zeros(scores.shape, np.bool_)
+        lengths = batch.lengths
+        checked = as_batch(self.scorer.scores(batch, executor), lengths)
+        log_z, mu = arc_marginals(checked, self.trees, executor)
+        kept = np.zeros(mu.shape, np.bool_)
         _keep_likely(mu, lengths, self.threshold, self.max_heads, kept)
-        _keep_heads(best_heads(batch, *trees), lengths, kept)
+        _keep_heads(best_heads(checked, self.trees, executor), lengths, kept)
         if keep is not None:
             _keep_heads(_checked(keep, lengths), lengths, kept)
-        return kept, scores
+        return Pruned(kept, checked.scores, log_z, mu)
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,11 @@ class Coverage:
         return self.arcs / max(1, self.words)
 
 
-def coverage(pruner: Pruner, coded: Coded, heads: Ints, threads: int = 1) -> Coverage:
+def coverage(pruner: Pruner, coded: Coded, heads: Ints, executor: Executor = SERIAL) -> Coverage:
     """What a pruner leaves of sentences whose right heads (B, N+1), padded with -1, are known."""
     words = gold = arcs = 0
     for which in groups_by_length(coded.lengths, BATCH_CELLS):
-        kept, _ = pruner.prune(coded, which, threads=threads)
+        kept = pruner.prune(coded.some(which), executor=executor).kept
         right = _checked(heads[which], coded.lengths[which])
         b, m = np.nonzero(right[:, : kept.shape[1]] >= 0)
         words += int(coded.lengths[which].sum())
@@ -108,11 +107,11 @@ def coverage(pruner: Pruner, coded: Coded, heads: Ints, threads: int = 1) -> Cov
     return Coverage(words, gold, arcs)
 
 
-def kept_arcs(pruner: Pruner, coded: Coded, keep: Ints | None = None, threads: int = 1) -> list[Bools]:
-    """What a pruner leaves of each sentence, (n+1, n+1), and the heads `keep` (B, N+1) with it."""
+def kept_arcs(pruner: Pruner, coded: Coded, keep: Ints | None = None, executor: Executor = SERIAL) -> list[Bools]:
+    """What a pruner leaves of each sentence, (n+1, n+1), the heads `keep` (B, N+1) included."""
     found: dict[int, Bools] = {}
     for which in groups_by_length(coded.lengths, BATCH_CELLS):
-        kept, _ = pruner.prune(coded, which, None if keep is None else keep[which], threads)
+        kept = pruner.prune(coded.some(which), None if keep is None else keep[which], executor).kept
         for arcs, i in zip(kept, which.tolist(), strict=True):
             n = int(coded.lengths[i])
             found[i] = arcs[: n + 1, : n + 1].copy()

@@ -11,25 +11,23 @@ taken some at a time, O(n^3) each for the marginals and O(K n^2) for K rules; no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.errors import TrainingError
+from headway.features.coding import Coder
 from headway.features.rule_features import RuleFeatures
 from headway.features.rules import Rule, Rules
-from headway.inference.batch import Floats, Ints
-from headway.inference.first_order import marginals
-from headway.models.arc_model import ArcModel, Prediction
-from headway.models.automata_model import AutomataModel
-from headway.models.grammar_model import GrammarModel
+from headway.arrays import Bools, Floats, Ints
+from headway.models.portions import portions
+from headway.models.protocol import Options, Prediction, TreeModel
+from headway.parallel import SERIAL, Executor
 from headway.treebank import Sentence
 
-State = Literal["met", "below", "above", "unmatched"]
+Verdict = Literal["met", "below", "above", "unmatched"]
 
 TOLERANCE = 0.01  # an expectation this close to its target meets it
 _SENTENCES_AT_ONCE = 64
@@ -60,33 +58,31 @@ class Explanation:
     examples: tuple[Example, ...]
 
     @property
-    def state(self) -> State:
+    def verdict(self) -> Verdict:
         """Whether the expectation is in the target, give or take `TOLERANCE`; `unmatched` where nothing matches."""
-        return "unmatched" if self.expectation is None else _state(self.rule, self.expectation)
+        return "unmatched" if self.expectation is None else _verdict(self.rule, self.expectation)
 
 
 def explain(
-    model: ArcModel | AutomataModel | GrammarModel,
+    model: TreeModel,
     rules: Rules,
     sentences: Iterable[Sentence],
     *,
     examples: int = 3,
-    threads: int = 1,
+    executor: Executor = SERIAL,
 ) -> tuple[Explanation, ...]:
     """Every rule, in their order, with at most so many `examples`, the worst first, one a sentence.
 
     The tags are those of the sentences; heads in them are ignored.
     """
-    if isinstance(model, AutomataModel):
-        raise TrainingError("a higher-order model has no marginals to hold against rules; explain an arc model")
     kept = _Kept(rules, examples)
     units, totals = np.zeros((2, len(rules)))
-    for portion in _portions(sentences):
-        bound = RuleFeatures.of(rules, model.coder, model.coder.code(portion))
+    for portion in portions((sentence for sentence in sentences if len(sentence)), _SENTENCES_AT_ONCE):
+        coder = Coder.learn(portion)
+        bound = RuleFeatures.of(rules, coder, coder.code(portion))
         units += bound.units
-        for i, found in enumerate(model.predict(portion, threads=threads)):
-            mu = _marginals(model, found)
-            shares = _shares(bound.matches(i), mu, kept.about_root)
+        for i, found in enumerate(model.predict(portion, Options(), executor)):
+            shares = _shares(bound.matches(i), found.distribution.marginals, kept.about_root)
             totals += shares.values.sum(axis=1)
             kept.offer(shares, portion[i], found)
     expectations = (totals / np.maximum(units, 1)).tolist()
@@ -96,13 +92,7 @@ def explain(
     )
 
 
-def _marginals(model: ArcModel | GrammarModel, found: Prediction) -> Floats:
-    if found.own is not None:
-        return found.own.marginals
-    return marginals(found.scores, projective=model.projective, single_root=model.single_root)
-
-
-def _state(rule: Rule, expectation: float) -> State:
+def _verdict(rule: Rule, expectation: float) -> Verdict:
     low, high = rule.target
     if expectation < low - TOLERANCE:
         return "below"
@@ -114,14 +104,14 @@ class _Shares(NamedTuple):
     rule about the root is at node 0, and `likeliest` (K,) the word most probable to match it."""
 
     values: Floats
-    exists: NDArray[np.bool_]
+    exists: Bools
     likeliest: Ints
 
 
-def _shares(matches: NDArray[np.bool_], mu: Floats, about_root: NDArray[np.bool_]) -> _Shares:
+def _shares(matches: Bools, mu: Floats, about_root: Bools) -> _Shares:
     """From (K, n+1, n+1) matches and marginals (n+1, n+1)."""
     values = np.einsum("khm,hm->km", matches, mu)
-    exists: NDArray[np.bool_] = np.any(matches, axis=1)
+    exists: Bools = np.any(matches, axis=1)
     likeliest = values.argmax(axis=1)
     values[about_root, 0] = values[about_root].sum(axis=1)
     exists[about_root, 0] = exists[about_root].any(axis=1)
@@ -135,7 +125,7 @@ class _Kept:
 
     rules: Rules
     most: int
-    about_root: NDArray[np.bool_] = field(init=False)
+    about_root: Bools = field(init=False)
     limits: Floats = field(init=False)
     found: list[list[list[tuple[float, Example]]]] = field(init=False)
 
@@ -173,9 +163,3 @@ class _Kept:
 def _on_root(heads: Ints, likeliest: int, side: int) -> int:
     """What is wrong about the root: the word that is there instead, or the match that is too likely there."""
     return likeliest if side == _TOO_MANY else int(np.flatnonzero(heads == 0)[0])
-
-
-def _portions(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    words = (sentence for sentence in sentences if len(sentence))
-    while portion := list(islice(words, _SENTENCES_AT_ONCE)):
-        yield portion

@@ -2,36 +2,29 @@
 
 Some of the training sentences are held out. For every C of a grid a model is trained on the rest, and the pass with
 the best held-out score is kept; a model trained for non-projective trees is also decoded projectively there. The best
-combination wins. With text beside the trees, every weight of its entropy is tried with every C. Nothing here ever sees
-test data.
+combination wins. With text beside the trees, every weight of its entropy is tried with every C. Test data are never
+looked at.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from headway.errors import TrainingError
-from headway.inference.batch import Floats
-from headway.pipeline import Parser, Source, finish
-from headway.training import (
-    Development,
-    LearnerName,
-    Material,
-    Monitor,
-    Settings,
-    Show,
-    Watch,
-    Words,
-    checksum,
-    development,
-    train_arcs,
-    training_text,
-    training_trees,
-)
+from headway.learning.monitor import Monitor, Show
+from headway.models.protocol import TreeModel
+from headway.parallel import executor_for
+from headway.training.arc_trainer import prepare_arcs
+from headway.training.data import Source, TrainingData, training_text, training_trees
+from headway.training.higher_order_trainer import prepare_parts
+from headway.training.preparation import Preparation, fit
+from headway.training.settings import LearnerName, Settings
+from headway.training.stages import Run
+from headway.training.text_models import TextModels, train_text_models
 from headway.treebank import Sentence
 
 # Two values around where first trials on held-out Danish sentences were best. The larger margin, and the larger C of
@@ -46,6 +39,12 @@ GRIDS: dict[LearnerName, tuple[float, ...]] = {
 }
 # Around what was best beside 100 trees of English development sentences; 0 is training on the trees alone.
 ENTROPY_WEIGHTS = (0.0, 0.01, 0.03, 0.1)
+
+_PREPARATIONS: dict[str, Callable[[TrainingData, Settings, Run], Preparation]] = {
+    "arc": prepare_arcs,
+    "sibling": prepare_parts,
+    "grandsibling": prepare_parts,
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,8 @@ class Tuning:
     settings: Settings
     projective: bool
     trials: tuple[Trial, ...]
-    parser: Parser
+    model: TreeModel
+    text_models: TextModels
 
 
 def tune(
@@ -83,38 +83,39 @@ def tune(
     **settings: Any,
 ) -> Tuning:
     """Try every C of the grid; without `dev`, the last tenth of the training sentences is held out."""
-    base = Settings(**settings).complete()
-    base.require_trees(text=text is not None)
+    given, run = Settings(**settings), Run(executor_for(threads), show)
+    given.require_trees(text=text is not None)
+    base = given.complete()
+    if base.model not in _PREPARATIONS:
+        raise TrainingError(f"the {base.model} model has no C to tune; those that have are {', '.join(_PREPARATIONS)}")
     sentences, validation = _split(train, dev, base, held_out)
-    words = Words.of(sentences, validation, base, show, [] if text is None else training_text(text, "the text"))
-    material = Material.of(words.train, base, threads, show, words.clusters, words.text)
-    held_out_data = development(words.dev or validation, material, base, threads)
+    more = [] if text is None else training_text(text, "the text")
+    text_models, data = train_text_models(sentences, validation, more, base, run)
+    prepared = _PREPARATIONS[base.model](data, base, run)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
-    weights = (base.entropy_weight,) if text is None else entropy_weights
+    weights = (base.entropy_weight or 0.0,) if text is None else entropy_weights
     for c, weight in product(grid or GRIDS[base.learner], weights):
         chosen = replace(base, c=c, entropy_weight=weight).complete()
         started = time.monotonic()
-        monitor = train_arcs(material, chosen, Watch(held_out_data, show))
-        for trial in _decodings(chosen, monitor, held_out_data, time.monotonic() - started):
+        monitor = fit(prepared, data, chosen, run)
+        for trial in _decodings(chosen, monitor, prepared, time.monotonic() - started):
             trials.append(trial)
             if best is None or trial.uas > best[0].uas:
                 best = trial, chosen, monitor
     assert best is not None
     trial, chosen, monitor = best
-    decoded = replace(chosen, projective=trial.projective)
-    parser = finish(words, material, decoded, monitor, held_out_data, checksum(sentences), show)
-    return Tuning(replace(chosen, epochs=trial.epochs), trial.projective, tuple(trials), parser)
+    model = prepared.finish(monitor, replace(chosen, projective=trial.projective), run)
+    return Tuning(replace(chosen, epochs=trial.epochs), trial.projective, tuple(trials), model, text_models)
 
 
-def _decodings(settings: Settings, monitor: Monitor, development: Development, seconds: float) -> Iterator[Trial]:
+def _decodings(settings: Settings, monitor: Monitor, prepared: Preparation, seconds: float) -> Iterator[Trial]:
     """The best pass, decoded as it was trained, and projectively where that is another thing."""
     assert monitor.best is not None
-    assert settings.c is not None
-    weights: Floats = monitor.best
     for projective in (True,) if settings.projective else (False, True):
-        uas = development.uas(weights, projective=projective)
-        yield Trial(settings.c, settings.entropy_weight, projective, monitor.best_pass(), uas, seconds)
+        uas = prepared.uas(monitor.best, projective)
+        entropy_weight = settings.entropy_weight or 0.0
+        yield Trial(settings.c or 0.0, entropy_weight, projective, monitor.best_pass(), uas, seconds)
 
 
 def _split(
@@ -123,13 +124,13 @@ def _split(
     """Training sentences of the model's class, and validation sentences as they are."""
     if not 0 < held_out < 1:
         raise TrainingError(f"the share to hold out is {held_out}; expected a number between 0 and 1")
-    as_is = replace(settings, projective=False, single_root=False)
-    sentences = training_trees(train, as_is, "the training data")
+    any_trees = settings.trees._replace(projective=False, single_root=False)
+    sentences = training_trees(train, any_trees, "the training data")
     if dev is not None:
-        validation = training_trees(dev, as_is, "the development data")
+        validation = training_trees(dev, any_trees, "the development data")
     else:
         kept = len(sentences) - int(len(sentences) * held_out)
         sentences, validation = sentences[:kept], sentences[kept:]
         if not validation:
             raise TrainingError(f"{kept} sentences are too few to hold some out; give development data")
-    return training_trees(sentences, settings, "the training data"), validation
+    return training_trees(sentences, settings.trees, "the training data"), validation

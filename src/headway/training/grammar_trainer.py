@@ -1,4 +1,4 @@
-"""Head-automata grammars from trees (luque2012): what they are learnt with, and the choice among them on dev data.
+"""Head-automata grammars from trees (luque2012): the candidates, and the choice among them on development data.
 
 The spectral method learns the automata of all numbers of states at once, EM gives a grammar after every step; the one
 with the best development score is kept, or without development data the one asked for.
@@ -8,80 +8,64 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
+from headway import __version__
 from headway.errors import TrainingError
 from headway.evaluation.attachment import percent
+from headway.features.coding import Coder
 from headway.inference.forward_states import StateAutomaton, state_automaton
 from headway.inference.operator_grammar import LEFT, RIGHT, OperatorGrammar, mbr, posteriors
 from headway.learning.deterministic import deterministic_grammar
 from headway.learning.expectation_maximization import em_steps
 from headway.learning.modifier_trie import ModifierTrie
-from headway.learning.spectral import CONTEXT, RIDGE, spectral_grammar
+from headway.learning.monitor import Progress, Show
+from headway.learning.spectral import spectral_grammar
 from headway.models.grammar_model import (
-    MOST_STATES,
     MOST_TAGS,
     UNKNOWN,
     Column,
     Grammar,
+    GrammarModel,
     TagSymbols,
     factors_of,
     tags_of,
 )
-from headway.models.lexical_grammar import Configuration, LexicalGrammar
-from headway.training.monitor import Progress, Show
+from headway.models.lexical_grammar import LexicalGrammar
+from headway.parallel import Executor
+from headway.training.data import TrainingData, code_trees, label_names
+from headway.training.grammar_settings import STATES, GrammarSettings
+from headway.training.labels import train_labels
+from headway.training.settings import Settings
+from headway.training.stages import Run
 from headway.treebank import Sentence, is_punctuation, require_tree
 
-Method = Literal["spectral", "em", "det"]
 Direction = Literal["left", "right"]
 
-BACKED_OFF = 0.1  # the share of DET+F, chosen on the development sentences of experiments/luque2012
 SPECTRAL_STATES = (1, 2, 3, 5, 7, 9, 12, 15, 20)  # to choose from
-_STATES: dict[Method, int] = {"spectral": 9, "em": 15, "det": 2}
 
 
-@dataclass(frozen=True)
-class Induction:
-    """What a grammar is learnt with.
-
-    `states` None asks the development data, for the spectral method; else it is 9 (spectral), 15 (em), or 2 (det:
-    DET+F; 1 is DET). `context` and `ridge` are `headway.learning.spectral`'s, `iterations` and `restarts` EM's. A share
-    `backed_off` of the sequences comes from DET+F. `lexical` is LEX, LEX+F or LEX+FCP. `column` names the tags: xpos,
-    or upos where there are too many of those.
-    """
-
-    method: Method = "spectral"
-    states: int | None = None
-    lexical: Configuration | None = None
-    column: Column | None = None
-    context: int = CONTEXT
-    ridge: float = RIDGE
-    iterations: int = 50
-    restarts: int = 1
-    backed_off: float = BACKED_OFF
-    single_root: bool = True
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise TrainingError(f"unknown method {self.method!r}; there are {', '.join(get_args(Method))}")
-        if self.lexical is not None and self.lexical not in get_args(Configuration):
-            raise TrainingError(
-                f"unknown lexical grammar {self.lexical!r}; choose {', '.join(get_args(Configuration))}"
-            )
-        if self.column not in (None, *get_args(Column)):
-            raise TrainingError(f"unknown column {self.column!r}; tags are in {' or '.join(get_args(Column))}")
-        if self.states is not None and not 1 <= self.states <= (2 if self.method == "det" else MOST_STATES):
-            most = "1 (DET) or 2 (DET+F)" if self.method == "det" else f"1 to {MOST_STATES}"
-            raise TrainingError(f"{self.states} states; {self.method} has {most}")
-        if self.iterations < 1 or self.restarts < 1:
-            raise TrainingError(f"{self.iterations} iterations and {self.restarts} restarts; at least one is needed")
-        if not 0 <= self.backed_off < 1:
-            raise TrainingError(f"a share of {self.backed_off} is backed off; expected 0 or more, and less than 1")
+def train_grammar_model(data: TrainingData, settings: GrammarSettings, frame: Settings, run: Run) -> GrammarModel:
+    """A grammar as a parser; `frame` are the settings of its labels, which are chosen after the tree."""
+    chosen = settings.complete()
+    induced = induce(data.train, data.dev, chosen, run)
+    coder = Coder.learn(data.train)
+    names = label_names(data.train)
+    labeller = None
+    if chosen.labels == "after" and names != ("_",):
+        labeller = train_labels(coder, code_trees(data.train, coder, names), names, frame, run, tree=False)
+    about = {
+        "headway": __version__,
+        "settings": asdict(chosen),
+        "train": data.about(),
+        "chosen": induced.chosen,
+        "history": induced.history,
+    }
+    return GrammarModel(coder, induced.grammar, labeller, chosen.single_root, about)
 
 
 @dataclass(frozen=True)
@@ -96,12 +80,11 @@ class Induced:
 def induce(
     train: Sequence[Sentence],
     dev: Sequence[Sentence] | None,
-    settings: Induction,
-    *,
-    threads: int = 1,
-    show: Show | None = None,
+    settings: GrammarSettings,
+    run: Run,
 ) -> Induced:
     """Learn grammars from projective trees, and keep the best."""
+    settings = settings.complete()
     column = settings.column or _column(train)
     symbols = TagSymbols.learn(train, column)
     if len(symbols.names) > MOST_TAGS:
@@ -112,21 +95,22 @@ def induce(
         )
     trie = trie_of(train, symbols)
     lexical = settings.lexical and LexicalGrammar.learn(settings.lexical, train, [tags_of(s, column) for s in train])
-    score = None if dev is None else GrammarDevelopment(dev, symbols, lexical, settings.single_root, threads)
-    share = 0.0 if settings.method == "det" else settings.backed_off
+    score = None if dev is None else GrammarDevelopment(dev, symbols, lexical, settings.single_root, run.executor)
+    share = settings.backed_off or 0.0
     frame = Grammar(symbols, deterministic_grammar(trie, first=True), lexical=lexical)
     if share:
         frame = replace(frame, deterministic=frame.operators, backed_off=share)
-    return _best(trie, frame, settings, score, show)
+    return _best(trie, frame, settings, score, run.show)
 
 
 def _best(
-    trie: ModifierTrie, frame: Grammar, settings: Induction, dev: GrammarDevelopment | None, show: Show | None
+    trie: ModifierTrie, frame: Grammar, settings: GrammarSettings, dev: GrammarDevelopment | None, show: Show | None
 ) -> Induced:
     """The best of the candidates on development data, or without any the likeliest, or the only one."""
     started = time.monotonic()
     states = _states(settings, choose=dev is not None)
-    total = settings.restarts * settings.iterations if settings.method == "em" else len(states)
+    restarts, iterations = settings.restarts or 1, settings.iterations or 1
+    total = restarts * iterations if settings.method == "em" else len(states)
     history: list[dict[str, Any]] = []
     best, merit = frame, -np.inf
     for figures, operators in _candidates(trie, settings, states):
@@ -155,26 +139,26 @@ def _column(sentences: Sequence[Sentence]) -> Column:
     return "xpos" if len(TagSymbols.learn(sentences, "xpos").names) <= MOST_TAGS else "upos"
 
 
-def _states(settings: Induction, *, choose: bool) -> tuple[int, ...]:
+def _states(settings: GrammarSettings, *, choose: bool) -> tuple[int, ...]:
     if settings.states is not None:
         return (settings.states,)
-    return SPECTRAL_STATES if choose and settings.method == "spectral" else (_STATES[settings.method],)
+    return SPECTRAL_STATES if choose and settings.method == "spectral" else (STATES[settings.method],)
 
 
 def _candidates(
-    trie: ModifierTrie, settings: Induction, states: Sequence[int]
+    trie: ModifierTrie, settings: GrammarSettings, states: Sequence[int]
 ) -> Iterator[tuple[dict[str, Any], OperatorGrammar]]:
     """Grammars, each with its figures."""
     if settings.method == "det":
         yield {"states": states[0]}, deterministic_grammar(trie, first=states[0] == 2)
     elif settings.method == "spectral":
-        largest = spectral_grammar(trie, states[-1], context=settings.context, ridge=settings.ridge)
+        largest = spectral_grammar(trie, states[-1], context=settings.context or 1, ridge=settings.ridge or 0.0)
         for number in states:
             yield {"states": number}, largest.leading(number)
     else:
-        for restart in range(settings.restarts):
+        for restart in range(settings.restarts or 1):
             steps = em_steps(trie, states[0], np.random.default_rng(settings.seed + restart))
-            for step in islice(steps, settings.iterations):
+            for step in islice(steps, settings.iterations or 1):
                 figures = {"states": states[0], "restart": restart, "iteration": step.number}
                 yield {**figures, "log_likelihood": step.log_likelihood}, step.grammar
 
@@ -199,19 +183,21 @@ class GrammarDevelopment:
         symbols: TagSymbols,
         lexical: LexicalGrammar | None,
         single_root: bool,
-        threads: int,
+        executor: Executor,
     ) -> None:
         self._symbols = list(map(symbols.of, sentences))
         self._factors = factors_of(lexical, sentences, symbols.column)
         self._heads = [require_tree(sentence) for sentence in sentences]
         self._scored = [np.array([not is_punctuation(form) for form in sentence.forms]) for sentence in sentences]
-        self._single_root, self._threads = single_root, threads
+        self._single_root, self._executor = single_root, executor
 
     def scores(self, grammar: Grammar) -> GrammarScores:
         """Parse them."""
-        options = {"single_root": self._single_root}
-        found = posteriors(grammar.mixture, self._symbols, self._factors, threads=self._threads, **options)
-        decoded = mbr(found, **options)
+        single_root = self._single_root
+        found = posteriors(
+            grammar.mixture, self._symbols, self._factors, single_root=single_root, executor=self._executor
+        )
+        decoded = mbr(found, single_root=single_root)
         right = right_of_all = 0
         for (heads, _), gold, scored in zip(decoded, self._heads, self._scored, strict=True):
             good = heads[1:] == gold[1:]

@@ -1,4 +1,4 @@
-"""Weights in few bytes: the smallest are dropped, of the others each is rounded to one byte.
+"""Weights in few bytes: the smallest are dropped, each of the others is rounded to one byte.
 
 A packed vector of N weights is three small arrays: a bit for every weight that says whether it is there (N / 8 bytes),
 a byte for every one that is, and two numbers. The byte holds the sign and k of
@@ -12,12 +12,15 @@ every vector of a model, found by bisection so that the file has the size asked 
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.archive import Archive
 from headway.errors import TrainingError
 
 Weights = NDArray[np.floating[Any]]
@@ -27,6 +30,7 @@ _LEVELS = 127
 _SIGN = 128
 _MOST_DROPPED = 0.6  # of the sum of absolute weights: a model with less is none
 _PARTS = ("there", "bytes", "range")
+_MEMBERS = 20_000  # bytes that the zip file's own tables take, at most
 
 
 def pack_all(vectors: Mapping[str, Weights], most_bytes: float) -> Arrays:
@@ -105,3 +109,27 @@ def unpack(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[
     weights = np.zeros(size, np.float32)
     weights[mask] = values[codes]
     return weights
+
+
+def read_weights(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
+    """A vector of weights, packed or not, checked: compiled code indexes it without looking."""
+    if is_packed(arrays, name):
+        weights = unpack(arrays, name, size)
+    else:
+        weights = arrays[name].astype(np.float32)
+    if weights.shape != (size,):
+        raise ValueError("the weights do not fit the templates")
+    if not np.isfinite(weights).all():
+        raise ValueError("a weight is not a finite number")
+    return weights
+
+
+def packed(archive: Archive, max_megabytes: float) -> Archive:
+    """The archive with its weights packed so that the file has no more than so many million bytes."""
+    vectors = {name: array for name, array in archive.arrays.items() if name.endswith("weights")}
+    others = {name: array for name, array in archive.arrays.items() if name not in vectors}
+    text = json.dumps(archive.data, ensure_ascii=False).encode()
+    rest = _MEMBERS + sum(
+        len(zlib.compress(content, 4)) for content in (text, *map(np.ndarray.tobytes, others.values()))
+    )
+    return Archive(archive.kind, archive.data, {**others, **pack_all(vectors, max_megabytes * 1e6 - rest)})

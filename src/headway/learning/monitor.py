@@ -1,33 +1,33 @@
 """What watches a learner: development scores, the best weights, early stopping, progress, checkpoints.
 
-A checkpoint is written after a pass, at most every `CHECKPOINT_SECONDS`: an interruption loses the pass it falls into,
-and what went before it in that time. Training goes on from it only with the same data, settings and templates.
+A checkpoint is written after a pass, at most every `CHECKPOINT_SECONDS`, and when the learner is done. An interruption
+loses the pass it falls into, and what went before it in that time; training resumes only with the same data and settings,
+which the `signature` stands for.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.archive import Archive, load_archive, save_archive
+from headway.arrays import Floats
 from headway.errors import ArchiveError
-from headway.features.templates import load_templates
-from headway.inference.batch import Floats
-from headway.learning.progress import Pass, State
-from headway.training.settings import Settings
+from headway.learning.progress import Pass, Report, State
 
 CHECKPOINT_SECONDS = 20.0
+KIND = "checkpoint"
+_STATE = "state_"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One pass, as it is shown: what is being trained, the pass of how many, its figures, the development score."""
+    """One pass, as it is shown: what is being trained, the pass out of how many, its figures, the development score."""
 
     stage: str
     number: int
@@ -42,7 +42,7 @@ Show = Callable[[Progress], None]
 
 @dataclass
 class Monitor:
-    """Watches a learner: development scores, the best weights, early stopping, checkpoints, progress."""
+    """Watches a learner of one stage of a training."""
 
     stage: str
     passes: int
@@ -56,6 +56,23 @@ class Monitor:
     _started: float = field(default_factory=time.monotonic)
     _saved: float = field(default_factory=time.monotonic)
 
+    def watch(self, fit: Callable[[Report, State | None], Floats], size: int) -> Floats:
+        """Run a learner of `size` weights, from its checkpoint on where there is one; the best weights it found."""
+        state, is_done = self._resume(size)
+        if not is_done:
+            latest: State = {}
+
+            def report(done: Pass) -> bool:
+                latest.clear()
+                latest.update(done.state)
+                return self(done)
+
+            fit(report, state)
+            if self.checkpoint:
+                self._save(latest or state or {}, is_done=True)
+        assert self.best is not None
+        return self.best
+
     def __call__(self, done: Pass) -> bool:
         """After a pass: score, remember, save, show; False when it is time to stop."""
         score = self.dev(done.weights) if self.dev else None
@@ -67,7 +84,7 @@ class Monitor:
             seconds = time.monotonic() - self._started
             self.show(Progress(self.stage, done.number, self.passes, done.figures, score, seconds))
         if self.checkpoint and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
-            self.save(done.state)
+            self._save(done.state, is_done=False)
             self._saved = time.monotonic()
         return score is None or self._passes_since_best() < self.patience
 
@@ -80,19 +97,19 @@ class Monitor:
     def _passes_since_best(self) -> int:
         return int(self.history[-1]["pass"]) - self.best_pass()
 
-    def save(self, state: State) -> None:
-        """Write the checkpoint."""
+    def _save(self, state: State, *, is_done: bool) -> None:
         assert self.checkpoint is not None
         assert self.best is not None
-        arrays = {**{f"state_{name}": array for name, array in state.items()}, "best": self.best}
-        data = {"signature": self.signature, "history": self.history, "arrays": sorted(arrays)}
-        save_archive(Archive("checkpoint", data, arrays), self.checkpoint, compress=False)
+        arrays = {**{f"{_STATE}{name}": array for name, array in state.items()}, "best": self.best}
+        ended = [self.passes, self.patience] if is_done else None
+        data = {"signature": self.signature, "history": self.history, "ended": ended, "arrays": sorted(arrays)}
+        save_archive(Archive(KIND, data, arrays), self.checkpoint, compress=False)
 
-    def resume(self) -> State | None:
-        """The state to go on from, when there is a checkpoint of the same data and settings."""
+    def _resume(self, size: int) -> tuple[State | None, bool]:
+        """The state to continue from, if there is a checkpoint of the same data and settings; is nothing left to do?"""
         if self.checkpoint is None or not self.checkpoint.exists():
-            return None
-        archive = load_archive(self.checkpoint, "checkpoint")
+            return None, False
+        archive = load_archive(self.checkpoint, KIND)
         if archive.data.get("signature") != self.signature:
             raise ArchiveError(
                 f"{self.checkpoint}: a checkpoint of other data or settings; delete it, or train with what it came from"
@@ -101,20 +118,14 @@ class Monitor:
             raise ArchiveError(f"{self.checkpoint}: a damaged checkpoint; delete it and train again")
         self.history[:] = archive.data["history"]
         self.best = archive.arrays["best"]
-        return {
-            name.removeprefix("state_"): array for name, array in archive.arrays.items() if name.startswith("state_")
-        }
+        state = {name.removeprefix(_STATE): each for name, each in archive.arrays.items() if name.startswith(_STATE)}
+        _check_sizes({**state, "best": self.best}, size, self.checkpoint)
+        is_done = archive.data.get("ended") == [self.passes, self.patience]
+        return state, is_done or int(self.history[-1]["pass"]) >= self.passes
 
 
-def signature(settings: Settings, *data: str) -> str:
-    """What a checkpoint must agree in before training goes on from it; more passes may be asked for."""
-    options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
-    tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
-    table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
-    clusters = b"" if settings.clusters is None else _content(settings.clusters)
-    return f"{' '.join(data)} {hashlib.sha256(table + clusters).hexdigest()[:16]} {sorted(options.items())}"
-
-
-def _content(path: str) -> bytes:
-    """What a file holds; nothing where it is gone, as it may be when a training goes on."""
-    return Path(path).read_bytes() if Path(path).is_file() else b""
+def _check_sizes(state: Mapping[str, Any], size: int, checkpoint: Path) -> None:
+    """Compiled code indexes these arrays without looking at their lengths."""
+    for name in ("best", "weights", "total", "first", "second"):
+        if name in state and state[name].shape != (size,):
+            raise ArchiveError(f"{checkpoint}: a damaged checkpoint ({name} has other weights); delete it")

@@ -1,0 +1,88 @@
+"""Decoding parts: the best tree under head automata, with a proof (`headway.inference.dual_decomposition`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.arrays import Ints, TreeClass
+from headway.errors import TrainingError
+from headway.features.blocks import Weights
+from headway.features.coding import Coded
+from headway.inference.batch import one_sentence
+from headway.inference.dual_decomposition import Decoded, decode
+from headway.inference.head_automata import Parts
+from headway.inference.tree_distribution import TreeDistribution
+from headway.models.calibration import UNCALIBRATED, CalibratedDistribution, Calibration
+from headway.models.composed import DecodedTree
+from headway.models.part_scorer import PartScorer, sentence_parts
+from headway.models.protocol import Options
+from headway.models.pruning import Pruned, Pruner
+from headway.models.scorer import Trained
+from headway.parallel import Executor
+
+# Cells of one batch's padded score matrices: as many sentences as keep the parts of a batch within some megabytes.
+BATCH_CELLS = 60_000
+# Steps of branch and bound on one sentence: seconds for a long one; benchmarks/higher_order.py proves all trees in it.
+_BUDGET = 20_000
+
+
+@dataclass(frozen=True)
+class PartScores:
+    """The scored parts of each sentence of a batch, and what the pruner computed on the way."""
+
+    parts: list[Parts]
+    pruned: Pruned
+
+
+@dataclass(frozen=True)
+class PrunedPartScorer:
+    """A pruner that leaves a few heads per word, and a scorer of the parts these make."""
+
+    pruner: Pruner
+    parts: Trained[PartScorer]
+
+    @property
+    def weights(self) -> Weights:
+        """The weights of the parts."""
+        return self.parts.weights
+
+    def scores(self, batch: Coded, executor: Executor) -> PartScores:
+        """Prune a batch, and score its parts."""
+        pruned = self.pruner.prune(batch, executor=executor)
+        listed = self.parts.scorer.batch(batch, list(pruned.kept))
+        return PartScores(sentence_parts(listed, self.parts.scores(listed, executor)), pruned)
+
+
+@dataclass(frozen=True)
+class DualDecoder:
+    """Trees of a class by their parts; their probabilities are the pruner's, calibrated."""
+
+    trees: TreeClass
+    calibration: Calibration = UNCALIBRATED
+    cells: int = BATCH_CELLS
+
+    def decode(self, scores: PartScores, lengths: Ints, options: Options, executor: Executor) -> list[DecodedTree]:
+        """The trees of a batch; with `exact`, each is proved to be the best."""
+        if options.mbr:
+            raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
+        decoded = decode_all(scores.parts, executor, **self.trees._asdict(), exact=options.exact, budget=_BUDGET)
+        return [
+            DecodedTree(one.heads, self._distribution(scores.pruned, b, one.heads), one.status, one.gap)
+            for b, one in enumerate(decoded)
+        ]
+
+    def _distribution(self, pruned: Pruned, b: int, heads: Ints) -> CalibratedDistribution:
+        n = len(heads) - 1
+        known = pruned.log_z[b : b + 1], pruned.marginals[b : b + 1, : n + 1, : n + 1].copy()
+        pruner = TreeDistribution.of_batch(one_sentence(pruned.scores, b, n), self.trees, known)
+        return CalibratedDistribution(heads, pruner, self.calibration)
+
+
+def decode_all(parts: list[Parts], executor: Executor, **options: Any) -> list[Decoded]:
+    """The best tree of each sentence; `options` are those of `dual_decomposition.decode`."""
+
+    def one(own: Parts) -> Decoded:
+        return decode(own, **options)
+
+    return executor.map(one, parts)

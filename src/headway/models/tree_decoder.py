@@ -1,0 +1,63 @@
+"""Decoding arc scores: the best tree of a class, or the one with the fewest heads expected to be wrong (MBR).
+
+Scores are (B, N+1, N+1), or with labels (B, N+1, N+1, L): the best tree then takes every arc's best label, and
+probabilities sum over the labels. The distribution of a tree is computed when first asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.arrays import Floats, Ints, TreeClass
+from headway.features.coding import Coded
+from headway.inference.batch import as_batch, one_sentence
+from headway.inference.first_order import arc_marginals, best_heads
+from headway.inference.tree_distribution import TreeDistribution
+from headway.models.composed import DecodedTree
+from headway.models.protocol import Options
+from headway.parallel import Executor
+
+# Cells of the padded arc scores of one batch: 2 MB
+BATCH_CELLS = 250_000
+
+
+@dataclass(frozen=True)
+class TreeDecoder:
+    """Trees of a class by their arcs."""
+
+    trees: TreeClass
+    cells: int = BATCH_CELLS
+
+    def decode(self, scores: Floats, lengths: Ints, options: Options, executor: Executor) -> list[DecodedTree]:
+        """The trees of a batch."""
+        arcs = scores if scores.ndim == 3 else _sum_labels(scores)
+        if options.mbr:
+            _, best = arc_marginals(as_batch(arcs, lengths), self.trees, executor)
+        else:
+            best = scores if scores.ndim == 3 else scores.max(axis=-1)
+        heads = best_heads(as_batch(best, lengths), self.trees, executor)
+        return [
+            DecodedTree(heads[b, : n + 1].copy(), TreeDistribution.of_batch(one_sentence(arcs, b, n), self.trees))
+            for b, n in enumerate(lengths.tolist())
+        ]
+
+
+@dataclass(frozen=True)
+class JointLabels:
+    """Labels chosen with the tree: the best of each arc by the scores the tree was chosen by."""
+
+    names: tuple[str, ...]
+
+    def choose(self, batch: Coded, heads: Ints, scores: Floats) -> Ints:
+        """The number of every word's label."""
+        b, m = np.indices(heads.shape)
+        chosen: Ints = scores[b, heads, m].argmax(axis=-1)
+        return chosen
+
+
+def _sum_labels(scores: Floats) -> Floats:
+    top = scores.max(axis=-1)
+    summed: Floats = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
+    return summed

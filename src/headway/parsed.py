@@ -1,0 +1,106 @@
+"""A parsed sentence: its tree, what is proved of it, and the distribution behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from headway.arrays import Floats, Ints
+from headway.drawing import to_svg, tree_drawing
+from headway.inference.dual_decomposition import Status
+from headway.inference.protocol import Distribution
+from headway.treebank import Sentence
+from headway.treebank.raw_text import offsets_of
+
+UNSURE_BELOW = 0.7  # arcs less probable than this are dashed in pictures
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How probable the whole tree is, and each word's head (arcs[0] is 1)."""
+
+    tree: float
+    arcs: Floats
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A sentence with the tree the parser found, and whether that is proved to be the best under the model.
+
+    `distribution` has every tree's probability, whatever the labels; for a higher-order model it is its pruner's,
+    calibrated. `floored` counts the arcs whose marginal was negative, or too small to count.
+    """
+
+    sentence: Sentence
+    distribution: Distribution
+    status: Status = Status.EXACT
+    gap: float = 0.0
+    floored: tuple[int, int] = (0, 0)
+
+    @property
+    def heads(self) -> Ints:
+        """(n+1,), heads[0] == -1."""
+        assert self.sentence.heads is not None
+        return self.sentence.heads
+
+    @property
+    def labels(self) -> tuple[str | None, ...]:
+        """n+1 entries, labels[0] is None."""
+        assert self.sentence.labels is not None
+        return self.sentence.labels
+
+    @property
+    def marginals(self) -> Floats:
+        """P(head -> modifier), (n+1, n+1)."""
+        return self.distribution.marginals
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """The probability of the tree and of each of its arcs; calibrated where the model was trained with dev data."""
+        arcs = np.ones(len(self.heads))
+        arcs[1:] = self.marginals[self.heads[1:], np.arange(1, len(self.heads))]
+        return Confidence(float(np.exp(self.distribution.log_prob(self.heads))), arcs)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the tree is proved to be the best under the model."""
+        return self.status is not Status.ITERATION_LIMIT
+
+    @property
+    def offsets(self) -> tuple[tuple[int, int], ...] | None:
+        """Where each word begins and ends in the text it was read from, in characters; None if there was no text."""
+        return offsets_of(self.sentence)
+
+    def to_conllu(self) -> str:
+        """The parsed sentence as CoNLL-U."""
+        return self.sentence.to_conllu()
+
+    def to_json(self) -> dict[str, Any]:
+        """The parsed sentence as plain data: one dictionary per word, every arc with its probability."""
+        s, confidence = self.sentence, self.confidence
+        offsets = self.offsets or (None,) * len(s)
+        words = [
+            {
+                "id": m,
+                "form": s.forms[m - 1],
+                "lemma": s.lemmas[m - 1],
+                "upos": s.upos[m - 1],
+                "xpos": s.xpos[m - 1],
+                "feats": s.feats[m - 1],
+                "head": int(self.heads[m]),
+                "label": self.labels[m],
+                "probability": round(float(confidence.arcs[m]), 6),
+                "offsets": offsets[m - 1],
+            }
+            for m in range(1, len(s) + 1)
+        ]
+        return {"words": words, "probability": confidence.tree, "status": str(self.status), "gap": self.gap}
+
+    def to_svg(self, *, unsure_below: float = UNSURE_BELOW) -> str:
+        """The tree as a picture: arcs are shaded by probability, and dashed below one. Notebooks show it by themselves."""
+        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, unsure_below=unsure_below))
+
+    _repr_svg_ = to_svg

@@ -1,0 +1,139 @@
+"""Training data: sentences read and checked, and coded as numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headway.arrays import Ints, TreeClass
+from headway.errors import TrainingError, TreebankError
+from headway.features.clusters import NO_CLUSTERS, Clusters
+from headway.features.coding import Coded, Coder
+from headway.treebank import Sentence, projectivise, read_treebank, require_partial_tree, require_tree
+
+Source = str | os.PathLike[str] | Iterable[Sentence]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The sentences of a training as the parser is to see them, tags included.
+
+    `text` are sentences without trees, `sha256` is the checksum of the training sentences as they were given.
+    """
+
+    train: Sequence[Sentence]
+    dev: Sequence[Sentence] | None = None
+    text: Sequence[Sentence] = ()
+    clusters: Clusters = NO_CLUSTERS
+    sha256: str = ""
+
+    def about(self) -> dict[str, Any]:
+        """What a model says of the data it comes from."""
+        known, words = known_heads(self.train)
+        heads = {} if known == words else {"heads": {"known": known, "words": words}}
+        return {"sentences": len(self.train), "sha256": self.sha256, **heads}
+
+
+def training_trees(source: Source, trees: TreeClass, name: str, *, partial: bool = False) -> list[Sentence]:
+    """The sentences of a treebank, each with a tree of the class; projectivised where the class is projective.
+
+    With `partial`, it is enough that some heads are known: words may have the head -1, and sentences no heads.
+    """
+    sentences = training_text(source, name, partial=partial)
+    annotated = [sentence for sentence in sentences if sentence.heads is not None] if partial else sentences
+    for sentence in annotated or sentences[:1]:
+        if partial:
+            require_partial_tree(sentence, single_root=False)
+        else:
+            require_tree(sentence)
+    many = sum(int((sentence.heads == 0).sum()) > 1 for sentence in annotated if sentence.heads is not None)
+    if trees.single_root and many:
+        raise TrainingError(
+            f"{name}: {many} of {len(annotated)} trees have several words on the root; train with multi-root trees "
+            "(--multi-root, single_root=False)"
+        )
+    if not trees.projective:
+        return sentences
+    return [s if s.heads is None else projectivise(s, single_root=trees.single_root) for s in sentences]
+
+
+def training_text(source: Source, name: str, *, partial: bool = False) -> list[Sentence]:
+    """The sentences of a treebank that have words, with or without trees; with `partial`, some of the heads will do."""
+    is_file = isinstance(source, (str, os.PathLike))
+    sentences = list(read_treebank(source, partial=partial)) if is_file else list(source)  # type: ignore[arg-type]
+    sentences = [sentence for sentence in sentences if len(sentence)]
+    if not sentences:
+        raise TrainingError(f"{name}: has no sentence with words; there is nothing to learn from")
+    return sentences
+
+
+def name_of_source(source: Source, otherwise: str) -> str:
+    """How messages call a source: by its file's name, if it has one."""
+    return str(source) if isinstance(source, (str, os.PathLike)) else otherwise
+
+
+def development_trees(dev: Source | None) -> list[Sentence] | None:
+    """Trees of any class: they are only compared with."""
+    if dev is None:
+        return None
+    return training_trees(dev, TreeClass(single_root=False), name_of_source(dev, "the development data"))
+
+
+def known_heads(sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """How many heads are known, out of how many words."""
+    known = sum(int((sentence.heads >= 0).sum()) for sentence in sentences if sentence.heads is not None)
+    return known, sum(map(len, sentences))
+
+
+def checksum(sentences: Sequence[Sentence]) -> str:
+    """Identifies the data a model comes from: words and trees, whatever the file's compression or line ends."""
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        digest.update(sentence.to_conllx().replace("\r\n", "\n").encode())
+    return digest.hexdigest()[:16]
+
+
+class CodedTrees(NamedTuple):
+    """Coded sentences, their heads and the numbers of their labels (B, N+1), padded with -1.
+
+    A head may also be -1 because it is unknown; so is its label then.
+    """
+
+    coded: Coded
+    heads: Ints
+    labels: Ints
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some heads are unknown."""
+        return int((self.heads >= 0).sum()) < int(self.coded.lengths.sum())
+
+
+def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str]) -> CodedTrees:
+    """Annotated sentences as numbers."""
+    number = {label: i for i, label in enumerate(labels)}
+    width = max(map(len, sentences), default=0) + 1
+    heads, chosen = np.full((2, len(sentences), width), -1, np.int64)
+    for i, sentence in enumerate(sentences):
+        if sentence.heads is None or sentence.labels is None:
+            raise TreebankError(f"{sentence.place}: the sentence has no tree; annotate it or leave it out")
+        heads[i, : len(sentence) + 1] = sentence.heads
+        if labels:
+            numbers = [number.get(str(label), 0) for label in sentence.labels[1:]]
+            chosen[i, 1 : len(sentence) + 1] = np.where(sentence.heads[1:] >= 0, numbers, -1)
+    return CodedTrees(coder.code(sentences), heads, chosen)
+
+
+def label_names(sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    """The labels of the words whose heads are known."""
+    found: set[str] = set()
+    for sentence in sentences:
+        if sentence.heads is not None and sentence.labels is not None:
+            pairs = zip(sentence.heads.tolist(), sentence.labels, strict=True)
+            found.update(label for head, label in pairs if head >= 0 and label)
+    return tuple(sorted(found))

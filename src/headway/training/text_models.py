@@ -1,0 +1,129 @@
+"""The stages before trees: a segmenter, a tagger, and training sentences with the tags the tagger would give them.
+
+A parser trained on a treebank's own tags would meet others when it parses. So the training sentences are jack-knifed:
+each stretch of them gets its tags from a tagger that was trained on the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from headway.archive import Archive
+from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
+from headway.learning.monitor import Progress
+from headway.text.saved import segmenter_members, segmenter_of, tagger_members, tagger_of
+from headway.text.segmenter import Segmenter
+from headway.text.tagger import Tagger, can_learn, fold_edges, has_tags
+from headway.training.data import TrainingData, checksum
+from headway.training.settings import Settings
+from headway.training.stages import Run, Saved
+from headway.treebank import Sentence
+
+_TAGS = ("lemmas", "upos", "xpos", "feats")
+
+
+@dataclass(frozen=True)
+class TextModels:
+    """What splits and tags plain text, where the treebank has anything to learn that from."""
+
+    tagger: Tagger | None = None
+    segmenter: Segmenter | None = None
+
+
+def train_text_models(
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence] | None,
+    text: Sequence[Sentence],
+    settings: Settings,
+    run: Run,
+) -> tuple[TextModels, TrainingData]:
+    """Learn to split and tag text; with `tags` "predicted", all sentences get the tags of a tagger.
+
+    A treebank without tags, or with one tag only, leaves a tagger nothing to learn, and one without raw text a
+    segmenter.
+    """
+    clusters = read_clusters(settings.clusters) if settings.clusters else NO_CLUSTERS
+    segmenter = run.stage(
+        "segmenter", lambda: Segmenter.learn(train, seed=settings.seed), segmenter_members, segmenter_of
+    )
+    if settings.tags == "gold" or not any(map(has_tags, train)) or not can_learn(train):
+        return TextModels(None, segmenter), TrainingData(train, dev, text, clusters, checksum(train))
+    tagger = run.stage(
+        "tagger",
+        lambda: Tagger.learn(train, clusters, seed=settings.seed, runs=settings.runs, report=_shown("tags", run)),
+        tagger_members,
+        partial(tagger_of, clusters=clusters),
+    )
+    tagged = _jackknifed(train, clusters, settings.seed, run)
+    held_out = None if dev is None else tagger.tag(dev)
+    return TextModels(tagger, segmenter), TrainingData(tagged, held_out, tagger.tag(text), clusters, checksum(train))
+
+
+def _jackknifed(sentences: Sequence[Sentence], clusters: Clusters, seed: int, run: Run) -> list[Sentence]:
+    """The sentences with the tags of taggers trained on the others; one stage for each fold.
+
+    Where the others have nothing to learn from, sentences stay as they are.
+    """
+    edges = fold_edges(len(sentences))
+    done: list[Sentence] = []
+    report = _shown("jack-knife", run)
+    for fold, stop in enumerate(edges[1:], start=1):
+        held_out, others = sentences[len(done) : stop], [*sentences[: len(done)], *sentences[stop:]]
+
+        def tag(held_out: Sequence[Sentence] = held_out, others: Sequence[Sentence] = others) -> list[Sentence]:
+            return Tagger.learn(others, clusters, seed=seed).tag(held_out) if can_learn(others) else list(held_out)
+
+        done += run.stage(f"jack-knife-{fold}", tag, _tag_members, partial(_with_tags, held_out))
+        if report:
+            wrong = sum(a != b for one, own in zip(sentences, done, strict=False) for a, b in _pairs(one, own))
+            report(fold, len(edges) - 1, wrong / max(1, sum(map(len, done))))
+    return done or list(sentences)
+
+
+def _pairs(gold: Sentence, own: Sentence) -> Any:
+    """UPOS, XPOS and FEATS of every word, right and given."""
+    columns = ("upos", "xpos", "feats")
+    return zip(*(zip(*(getattr(each, name) for name in columns), strict=True) for each in (gold, own)), strict=True)
+
+
+def _tag_members(sentences: Sequence[Sentence]) -> Saved:
+    """The tags and lemmas of sentences: every distinct value once, and its number word by word."""
+    data: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
+    for name in _TAGS:
+        numbers: dict[str, int] = {}
+        column = [numbers.setdefault(value, len(numbers)) for each in sentences for value in getattr(each, name)]
+        data[name], arrays[name] = list(numbers), np.array(column, np.int64)
+    return data, arrays
+
+
+def _with_tags(sentences: Sequence[Sentence], archive: Archive) -> list[Sentence]:
+    """The sentences with the tags that were saved."""
+    columns = {name: [archive.data[name][k] for k in archive.arrays[name].tolist()] for name in _TAGS}
+    tagged, start = [], 0
+    for sentence in sentences:
+        stop = start + len(sentence)
+        tagged.append(replace(sentence, **{name: tuple(column[start:stop]) for name, column in columns.items()}))
+        start = stop
+    if any(len(column) != start for column in columns.values()):
+        raise ValueError("tags of other sentences")
+    return tagged
+
+
+def _shown(stage: str, run: Run) -> Any:
+    """Shows each pass with its share of wrong tags."""
+    show = run.show
+    if show is None:
+        return None
+    started = time.monotonic()
+
+    def report(number: int, passes: int, wrong: float) -> None:
+        show(Progress(stage, number, passes, {"mistakes": wrong}, None, time.monotonic() - started))
+
+    return report
