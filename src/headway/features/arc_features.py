@@ -17,8 +17,7 @@ and a weight exists only for a feature together with a label, not for every pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +37,7 @@ from headway.features.blocks import (
     offsets_and_drops,
     size_of,
 )
-from headway.features.coding import Coded, Coder, Nodes
+from headway.features.coding import Coded, CodedNodes, Coder
 from headway.features.firing import (
     Compiled,
     arcs_at_once,
@@ -53,6 +52,7 @@ from headway.features.firing import (
 from headway.features.templates import CONJUNCTIONS, Template, roles
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
+from headway.parallel import SERIAL, Executor, run_slices
 
 __all__ = ["ArcFeatures", "Block"]
 
@@ -97,61 +97,48 @@ class ArcFeatures:
         """The share of the keys of the training trees that share their weight with another."""
         return collisions_of(self.blocks)
 
-    def score(self, weights: Weights, coded: Coded, which: Ints, scores: Floats, threads: int = 1) -> None:
-        """Add w·f(h, m) to `scores` (B, N+1, N+1) for the sentences `which` of `coded`; O(T n^2) each."""
-        flat = scores.reshape(len(which), -1)
-        roots, lengths = coded.roots[which], coded.lengths[which]
+    def score(self, weights: Weights, batch: Coded, scores: Floats, executor: Executor = SERIAL) -> None:
+        """Add w·f(h, m) to `scores` (B, N+1, N+1); O(T n^2) for a sentence of n words."""
+        flat = scores.reshape(len(batch), -1)
 
         def run(start: int, stop: int) -> None:
             part = slice(start, stop)
-            _score(self.compiled, coded.nodes, roots[part], lengths[part], weights, flat[part])
+            _score(self.compiled, batch.nodes, batch.roots[part], batch.lengths[part], weights, flat[part])
 
-        _in_threads(run, len(which), threads)
+        run_slices(run, len(batch), executor)
 
-    def add(self, weights: Weights, coded: Coded, which: Ints, amounts: Floats, threads: int = 1) -> None:
+    def add(self, weights: Weights, batch: Coded, amounts: Floats, executor: Executor = SERIAL) -> None:
         """Add `amounts[b, h, m]` times f(h, m) to the weights; zeros cost nothing but the look."""
-        flat = amounts.reshape(len(which), -1)
-        roots, lengths = coded.roots[which], coded.lengths[which]
+        flat = amounts.reshape(len(batch), -1)
 
         def run(start: int, stop: int) -> None:
-            _add(self.compiled, start, stop, coded.nodes, roots, lengths, flat, weights)
+            _add(self.compiled, start, stop, batch.nodes, batch.roots, batch.lengths, flat, weights)
 
-        _in_threads(run, len(self.blocks), threads)
+        run_slices(run, len(self.blocks), executor)
 
-    def score_some(self, weights: Weights, coded: Coded, which: Ints, rows: Ints, scores: Floats) -> None:
+    def score_some(self, weights: Weights, batch: Coded, rows: Ints, scores: Floats) -> None:
         """Add w·f(h, m) to scores[rows[b, h, m]]; arcs with a negative row are passed over, and cost little."""
-        wanted = rows.reshape(len(which), -1)
-        _score_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, weights, scores)
+        wanted = rows.reshape(len(batch), -1)
+        _score_some(self.compiled, batch.nodes, batch.roots, batch.lengths, wanted, weights, scores)
 
-    def add_some(self, weights: Weights, coded: Coded, which: Ints, rows: Ints, amounts: Floats) -> None:
+    def add_some(self, weights: Weights, batch: Coded, rows: Ints, amounts: Floats) -> None:
         """Add amounts[rows[b, h, m]] times f(h, m) to the weights, for the arcs whose row is not negative."""
         counts = (rows >= 0) & (np.abs(amounts) > NEGLIGIBLE)[rows] if len(amounts) else np.zeros(rows.shape, np.bool_)
-        wanted = np.where(counts, rows, -1).reshape(len(which), -1)
-        _add_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, amounts, weights)
+        wanted = np.where(counts, rows, -1).reshape(len(batch), -1)
+        _add_some(self.compiled, batch.nodes, batch.roots, batch.lengths, wanted, amounts, weights)
 
-    def score_labels(self, weights: Weights, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
+    def score_labels(self, weights: Weights, batch: Coded, wanted: Ints, scores: Floats) -> None:
         """Add w·f(h, m, l) to `scores` (R, L), for every label.
 
         The arc [b, h, m] has row wanted[b, h, m]; a negative one passes it over.
         """
-        rows = wanted.reshape(len(which), -1)
-        _score_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, weights, scores)
+        rows = wanted.reshape(len(batch), -1)
+        _score_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, weights, scores)
 
-    def add_labels(self, weights: Weights, coded: Coded, which: Ints, wanted: Ints, amounts: Floats) -> None:
+    def add_labels(self, weights: Weights, batch: Coded, wanted: Ints, amounts: Floats) -> None:
         """Add `amounts` (R, L) times the features of the wanted arcs with each label to the weights."""
-        rows = wanted.reshape(len(which), -1)
-        _add_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, amounts, weights)
-
-
-def _in_threads(run: Callable[[int, int], None], size: int, threads: int) -> None:
-    """Call `run(start, stop)` on slices that cover `size`."""
-    if threads <= 1 or size < 2 * threads:
-        run(0, size)
-        return
-    pieces = min(size, 4 * threads)
-    edges = [size * piece // pieces for piece in range(pieces + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, edges[:-1], edges[1:]))
+        rows = wanted.reshape(len(batch), -1)
+        _add_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, amounts, weights)
 
 
 def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> Compiled:
@@ -195,7 +182,9 @@ def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -
 
 
 @kernel
-def _score(templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, weights: Weights, scores: Floats) -> None:
+def _score(
+    templates: Compiled, nodes: CodedNodes, roots: Ints, lengths: Ints, weights: Weights, scores: Floats
+) -> None:
     """scores[b, cell] += weights of the features of the arc; scores is (B, width^2)."""
     width = int(np.sqrt(scores.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
@@ -227,7 +216,7 @@ def _add(
     templates: Compiled,
     first: int,
     last: int,
-    nodes: Nodes,
+    nodes: CodedNodes,
     roots: Ints,
     lengths: Ints,
     amounts: Floats,
@@ -287,7 +276,7 @@ def _arcs_listed(listed: NDArray[np.bool_], lengths: Ints, width: int) -> tuple[
 
 @kernel
 def _score_some(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
+    templates: Compiled, nodes: CodedNodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
 ) -> None:
     """scores[wanted[b, cell]] += weights of the features of the arc."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
@@ -317,7 +306,7 @@ def _score_some(
 
 @kernel
 def _add_some(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
+    templates: Compiled, nodes: CodedNodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
 ) -> None:
     """weights += amounts[wanted[b, cell]] x features of the arc."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
@@ -390,7 +379,7 @@ def _scatter_once(
 
 @kernel
 def _score_labels(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
+    templates: Compiled, nodes: CodedNodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
 ) -> None:
     """scores[wanted[b, cell], l] += weights of the features of the arc with label l."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
@@ -414,7 +403,7 @@ def _score_labels(
 
 @kernel
 def _add_labels(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
+    templates: Compiled, nodes: CodedNodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
 ) -> None:
     """weights += amounts[wanted[b, cell], l] x features of the arc with label l."""
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
@@ -442,7 +431,9 @@ def _add_labels(
 
 
 @kernel
-def _tree_keys(templates: Compiled, t: int, nodes: Nodes, roots: Ints, lengths: Ints, gold: Ints, labels: Ints) -> Keys:
+def _tree_keys(
+    templates: Compiled, t: int, nodes: CodedNodes, roots: Ints, lengths: Ints, gold: Ints, labels: Ints
+) -> Keys:
     """The keys of template t on the labelled arcs of every tree; gold (B, width) are heads."""
     width = gold.shape[1]
     _, work = work_for(nodes.feat_start, roots, lengths)

@@ -22,6 +22,7 @@ from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
 from headway.inference.batch import Floats, Ints, as_batch
 from headway.inference.first_order import arc_marginals, argmax
+from headway.parallel import executor_for
 from headway.treebank import Sentence
 
 _NEGLIGIBLE = 1e-4  # probabilities of latent arcs that move no weight worth having
@@ -50,20 +51,20 @@ class ArcScorer:
         """(B, N+1, N+1), or (B, N+1, N+1, L) with labels."""
         width = _width(coded, which)
         arcs = np.zeros((len(which), width, width))
-        self.arcs.score(weights[: self.arcs.size], coded, which, arcs, self.threads)
+        self.arcs.score(weights[: self.arcs.size], coded.some(which), arcs, executor_for(self.threads))
         if self.joint is None:
             return arcs
         scores = np.repeat(arcs.reshape(-1, 1), len(self.labels), axis=1)
-        self.joint.score_labels(weights[self.arcs.size :], coded, which, _all_rows(arcs), scores)
+        self.joint.score_labels(weights[self.arcs.size :], coded.some(which), _all_rows(arcs), scores)
         return scores.reshape(*arcs.shape, -1)
 
     def add(self, weights: Weights, coded: Coded, which: Ints, amounts: Floats) -> None:
         """weights += amounts x features; amounts are shaped like the scores."""
         arcs = amounts if self.joint is None else amounts.sum(axis=-1)
-        self.arcs.add(weights[: self.arcs.size], coded, which, arcs, self.threads)
+        self.arcs.add(weights[: self.arcs.size], coded.some(which), arcs, executor_for(self.threads))
         if self.joint is not None:
             rows = amounts.reshape(-1, len(self.labels))
-            self.joint.add_labels(weights[self.arcs.size :], coded, which, _all_rows(arcs), rows)
+            self.joint.add_labels(weights[self.arcs.size :], coded.some(which), _all_rows(arcs), rows)
 
 
 @dataclass(frozen=True)

@@ -114,17 +114,17 @@ class PartScorer:
     def score(self, weights: Weights, coded: Coded, which: Ints, parts: Listing) -> dict[str, Floats]:
         """The scores of arcs ("arcs") and of each kind of other parts, in the order they are listed."""
         scores = {"arcs": np.zeros(parts.arc_start[-1])}
-        self.arcs.score_some(weights[: self.arcs.size], coded, which, parts.rows, scores["arcs"])
+        self.arcs.score_some(weights[: self.arcs.size], coded.some(which), parts.rows, scores["arcs"])
         for name, features, own in self._slices(weights):
             scores[name] = np.zeros(len(parts.others[name].nodes))
-            features.score(own, coded, which, parts.others[name], scores[name])
+            features.score(own, coded.some(which), parts.others[name], scores[name])
         return scores
 
     def add(self, weights: Weights, coded: Coded, which: Ints, parts: Listing, amounts: Mapping[str, Floats]) -> None:
         """weights += amounts x features."""
-        self.arcs.add_some(weights[: self.arcs.size], coded, which, parts.rows, amounts["arcs"])
+        self.arcs.add_some(weights[: self.arcs.size], coded.some(which), parts.rows, amounts["arcs"])
         for name, features, own in self._slices(weights):
-            features.add(own, coded, which, parts.others[name], amounts[name])
+            features.add(own, coded.some(which), parts.others[name], amounts[name])
 
     def _slices(self, weights: Weights) -> Iterator[tuple[str, PartFeatures, Weights]]:
         start = self.arcs.size

@@ -62,11 +62,11 @@ class LabelScorer:
         """(B, N+1, L) for the arcs of `heads` (B, N+1)."""
         rows = np.zeros((heads.size, len(self.labels)))
         own, others = np.split(weights, [self.features.size])
-        self.features.score_labels(own, coded, which, _tree_rows(heads), rows)
+        self.features.score_labels(own, coded.some(which), _tree_rows(heads), rows)
         if self.around is not None:
             parts = surroundings(heads, coded.lengths[which])
             around = np.zeros((len(parts.nodes), len(self.labels)))
-            self.around.score_labels(others, coded, which, parts, around)
+            self.around.score_labels(others, coded.some(which), parts, around)
             rows[heads.ravel() >= 0] += around
         return rows.reshape(*heads.shape, -1)
 
@@ -74,10 +74,10 @@ class LabelScorer:
         """weights += amounts (B, N+1, L) x features of the arcs of `heads`."""
         rows = amounts.reshape(-1, len(self.labels))
         own, others = np.split(weights, [self.features.size])
-        self.features.add_labels(own, coded, which, _tree_rows(heads), rows)
+        self.features.add_labels(own, coded.some(which), _tree_rows(heads), rows)
         if self.around is not None:
             parts = surroundings(heads, coded.lengths[which])
-            self.around.add_labels(others, coded, which, parts, rows[heads.ravel() >= 0])
+            self.around.add_labels(others, coded.some(which), parts, rows[heads.ravel() >= 0])
 
 
 @dataclass(frozen=True)
