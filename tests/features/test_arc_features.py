@@ -18,6 +18,7 @@ from headway.errors import TemplateError
 from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coded, Coder
 from headway.features.templates import Template, load_templates, parse_templates
+from headway.parallel import executor_for
 from headway.treebank import Sentence
 
 from . import naive
@@ -81,13 +82,13 @@ def score(case: Case, weights: Floats, which: Ints | None = None, threads: int =
     chosen = case.all if which is None else which
     width = int(case.coded.lengths[chosen].max()) + 1
     scores = np.zeros((len(chosen), width, width))
-    case.features.score(weights, case.coded, chosen, scores, threads)
+    case.features.score(weights, case.coded.some(chosen), scores, executor_for(threads))
     return scores
 
 
 def add(case: Case, amounts: Floats, threads: int = 1) -> Floats:
     weights = np.zeros(case.features.size)
-    case.features.add(weights, case.coded, case.all, amounts, threads)
+    case.features.add(weights, case.coded, amounts, executor_for(threads))
     return weights
 
 
@@ -105,7 +106,7 @@ def test_scores_are_added_to_what_is_there(case: Case) -> None:
     weights = case.whole(case.features.size)
     expected = score(case, weights) + 7.0
     scores = np.full_like(expected, 7.0)
-    case.features.score(weights, case.coded, case.all, scores)
+    case.features.score(weights, case.coded, scores)
     np.testing.assert_array_equal(scores, expected)
 
 
@@ -148,7 +149,7 @@ def rows_of(case: Case) -> tuple[Ints, Ints, Ints, Ints]:
 def test_scores_of_some_arcs(case: Case) -> None:
     wanted, b, h, m = rows_of(case)
     weights, scores = case.whole(case.features.size), np.full(len(b), 7.0)
-    case.features.score_some(weights, case.coded, case.all, wanted, scores)
+    case.features.score_some(weights, case.coded, wanted, scores)
     expected = 7.0 + naive.score(case.features, case.sentences, case.coder, weights)
     np.testing.assert_array_equal(scores[wanted[b, h, m]], expected[b, h, m])
 
@@ -160,7 +161,7 @@ def test_adding_some_arcs(case: Case) -> None:
     amounts = np.where(wanted >= 0, case.amounts(), 0.0)
     rows, weights = np.zeros(len(b)), np.zeros(case.features.size)
     rows[wanted[b, h, m]] = amounts[b, h, m]
-    case.features.add_some(weights, case.coded, case.all, wanted, rows)
+    case.features.add_some(weights, case.coded, wanted, rows)
     np.testing.assert_array_equal(weights, naive.add(case.features, case.sentences, case.coder, amounts))
 
 
@@ -168,7 +169,7 @@ def test_adding_some_arcs(case: Case) -> None:
 def test_scores_of_labels(case: Case, labels: int) -> None:
     wanted, b, h, m = rows_of(case)
     weights, scores = case.whole(case.features.size), np.full((len(b), labels), 7.0)
-    case.features.score_labels(weights, case.coded, case.all, wanted, scores)
+    case.features.score_labels(weights, case.coded, wanted, scores)
     expected = 7.0 + naive.score_labels(case.features, case.sentences, case.coder, weights, labels)
     np.testing.assert_array_equal(scores[wanted[b, h, m]], expected[b, h, m])
 
@@ -180,7 +181,7 @@ def test_adding_labels(case: Case, labels: int) -> None:
     rows = np.zeros((len(b), labels))
     rows[wanted[b, h, m]] = amounts[b, h, m]
     weights = np.zeros(case.features.size)
-    case.features.add_labels(weights, case.coded, case.all, wanted, rows)
+    case.features.add_labels(weights, case.coded, wanted, rows)
     kept = np.where(expand(wanted >= 0, amounts), amounts, 0.0)
     np.testing.assert_array_equal(weights, naive.add_labels(case.features, case.sentences, case.coder, kept))
 
@@ -224,10 +225,10 @@ def test_some_arcs_of_long_sentences(share: float, precision: type) -> None:
     listed = mask & (wanted >= 0)
     weights, amounts = case.whole(case.features.size).astype(precision), case.whole(mask.size)
     scores = np.zeros(mask.size)
-    case.features.score_some(weights, case.coded, case.all, wanted, scores)
+    case.features.score_some(weights, case.coded, wanted, scores)
     expected = np.where(listed, score(case, weights.astype(float)), 0.0)
     np.testing.assert_array_equal(scores.reshape(mask.shape), expected)
-    case.features.add_some(weights, case.coded, case.all, wanted, amounts)
+    case.features.add_some(weights, case.coded, wanted, amounts)
     expected = case.whole(case.features.size) + add(case, np.where(listed, amounts.reshape(mask.shape), 0.0))
     np.testing.assert_array_equal(weights, expected)
 
@@ -237,8 +238,8 @@ def test_negligible_amounts_are_not_added() -> None:
     wanted = np.full((2, 9, 9), -1, np.int64)
     wanted[0, 0, 1], wanted[0, 0, 2], wanted[0, 3, 4] = 0, 1, 2
     one, all_three = np.zeros(case.features.size), np.zeros(case.features.size)
-    case.features.add_some(all_three, case.coded, case.all, wanted, np.array([1e-16, 0.5, -1e-15]))
-    case.features.add_some(one, case.coded, case.all, np.where(wanted == 1, 0, -1), np.array([0.5]))
+    case.features.add_some(all_three, case.coded, wanted, np.array([1e-16, 0.5, -1e-15]))
+    case.features.add_some(one, case.coded, np.where(wanted == 1, 0, -1), np.array([0.5]))
     np.testing.assert_array_equal(all_three, one)
     assert one.any()
 
@@ -246,8 +247,8 @@ def test_negligible_amounts_are_not_added() -> None:
 def test_no_arcs_at_all() -> None:
     case = long_case(8, 2)
     weights, wanted = np.zeros(case.features.size), np.full((2, 9, 9), -1, np.int64)
-    case.features.score_some(weights, case.coded, case.all, wanted, np.zeros(0))
-    case.features.add_some(weights, case.coded, case.all, wanted, np.zeros(0))
+    case.features.score_some(weights, case.coded, wanted, np.zeros(0))
+    case.features.add_some(weights, case.coded, wanted, np.zeros(0))
     assert not weights.any()
 
 
@@ -270,7 +271,7 @@ def test_blocks_do_not_overlap() -> None:
         alone = ArcFeatures.compile([block], case.coder)
         assert alone.size == 1 << block.bits
         weights = np.zeros(alone.size)
-        alone.add(weights, case.coded, case.all, np.abs(case.amounts()))
+        alone.add(weights, case.coded, np.abs(case.amounts()))
         assert weights.any()
         np.testing.assert_array_equal(whole[offset : offset + alone.size], weights)
         offset += alone.size
@@ -282,7 +283,7 @@ def test_another_template_leaves_the_others_alone(case: Case, template: Template
     amounts = case.amounts()
     more = ArcFeatures.compile([*case.features.blocks, Block(template, 3, 0, 0)], case.coder)
     weights = np.zeros(more.size)
-    more.add(weights, case.coded, case.all, amounts)
+    more.add(weights, case.coded, amounts)
     np.testing.assert_array_equal(weights[: case.features.size], add(case, amounts))
 
 

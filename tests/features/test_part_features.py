@@ -118,13 +118,13 @@ def naive_sum(case: Case, amounts: Floats) -> Floats:
 
 def score(case: Case, weights: Floats) -> Floats:
     scores = np.zeros(len(case.flat))
-    case.features.score(weights, case.coded, case.all, case.listed, scores)
+    case.features.score(weights, case.coded, case.listed, scores)
     return scores
 
 
 def add(case: Case, amounts: Floats) -> Floats:
     weights = np.zeros(case.features.size)
-    case.features.add(weights, case.coded, case.all, case.listed, amounts)
+    case.features.add(weights, case.coded, case.listed, amounts)
     return weights
 
 
@@ -133,7 +133,7 @@ def add(case: Case, amounts: Floats) -> Floats:
 def test_scores(case: Case) -> None:
     weights = case.whole(case.features.size)
     scores = np.full(len(case.flat), 7.0)
-    case.features.score(weights, case.coded, case.all, case.listed, scores)
+    case.features.score(weights, case.coded, case.listed, scores)
     np.testing.assert_array_equal(scores, 7.0 + naive_scores(case, weights, 1)[:, 0])
 
 
@@ -154,21 +154,21 @@ def test_adding_is_the_adjoint_of_scoring(case: Case) -> None:
 def test_scores_are_linear_in_what_was_added(case: Case) -> None:
     weights, amounts = case.whole(case.features.size), case.amounts()
     before = score(case, weights)
-    case.features.add(weights, case.coded, case.all, case.listed, amounts)
+    case.features.add(weights, case.coded, case.listed, amounts)
     np.testing.assert_array_equal(score(case, weights), before + score(case, add(case, amounts)))
 
 
 @given(cases(), st.integers(1, 4))
 def test_scores_of_labels(case: Case, labels: int) -> None:
     weights, scores = case.whole(case.features.size), np.full((len(case.flat), labels), 7.0)
-    case.features.score_labels(weights, case.coded, case.all, case.listed, scores)
+    case.features.score_labels(weights, case.coded, case.listed, scores)
     np.testing.assert_array_equal(scores, 7.0 + naive_scores(case, weights, labels))
 
 
 @given(cases(), st.integers(1, 4))
 def test_adding_labels(case: Case, labels: int) -> None:
     amounts, weights = case.amounts(labels), np.zeros(case.features.size)
-    case.features.add_labels(weights, case.coded, case.all, case.listed, amounts)
+    case.features.add_labels(weights, case.coded, case.listed, amounts)
     np.testing.assert_array_equal(weights, naive_sum(case, amounts))
 
 
@@ -180,10 +180,10 @@ def test_single_precision(case: Case, labels: int) -> None:
     np.testing.assert_array_equal(score(case, weights), score(case, weights.astype(float)))  # type: ignore[arg-type]
     amounts = case.amounts(labels)
     scores = np.zeros_like(amounts)
-    case.features.score_labels(weights, case.coded, case.all, case.listed, scores)
+    case.features.score_labels(weights, case.coded, case.listed, scores)
     np.testing.assert_array_equal(scores, naive_scores(case, weights.astype(float), labels))
-    case.features.add(weights, case.coded, case.all, case.listed, amounts[:, 0])
-    case.features.add_labels(weights, case.coded, case.all, case.listed, amounts)
+    case.features.add(weights, case.coded, case.listed, amounts[:, 0])
+    case.features.add_labels(weights, case.coded, case.listed, amounts)
     both = add(case, amounts[:, 0]) + naive_sum(case, amounts)
     np.testing.assert_array_equal(weights, case.whole(case.features.size) + both)
 
@@ -194,7 +194,7 @@ def test_any_sentences_in_any_order(case: Case, data: st.DataObject) -> None:
     weights = case.whole(case.features.size)
     together = part_list([case.parts[i] for i in which], case.features.roles)
     scores = np.zeros(len(together.nodes))
-    case.features.score(weights, case.coded, np.array(which), together, scores)
+    case.features.score(weights, case.coded.some(np.array(which)), together, scores)
     ends, alone = case.listed.start, score(case, weights)
     np.testing.assert_array_equal(scores, np.concatenate([alone[ends[i] : ends[i + 1]] for i in which]))
 
@@ -205,7 +205,7 @@ def test_another_template_leaves_the_others_alone(case: Case, data: st.DataObjec
     block = Block(data.draw(part_templates(case.features.roles)), 3, 0, 0)
     more = PartFeatures.compile(case.features.roles, [*case.features.blocks, block], case.coder)
     weights = np.zeros(more.size)
-    more.add(weights, case.coded, case.all, case.listed, amounts)
+    more.add(weights, case.coded, case.listed, amounts)
     np.testing.assert_array_equal(weights[: case.features.size], add(case, amounts))
 
 
@@ -267,12 +267,12 @@ def test_arcs_are_parts() -> None:
     arcs = ArcFeatures.compile([Block(template, 9, 0, 0)], case.coder)
     parts = PartFeatures.compile("mh", [Block(template, 9, 0, 0)], case.coder)
     weights, grid = case.whole(512), np.zeros((1, 4, 4))
-    arcs.score(weights, case.coded, np.array([0]), grid)
+    arcs.score(weights, case.coded.some(np.array([0])), grid)
     pairs = list(naive.arcs(case.sentences[0]))
     nodes = np.array([(m, h) for h, m in pairs], np.int32)
     ways = np.array([(2 + (m < h), 0) for h, m in pairs], np.int32)
     scores = np.zeros(len(pairs))
-    parts.score(weights, case.coded, np.array([0]), PartList(np.array([0, len(pairs)]), nodes, ways), scores)
+    parts.score(weights, case.coded.some(np.array([0])), PartList(np.array([0, len(pairs)]), nodes, ways), scores)
     assert scores.tolist() == [grid[0, h, m] for h, m in pairs]
 
 
@@ -280,7 +280,7 @@ def test_negligible_amounts_are_not_added() -> None:
     case = small_case()
     assert not add(case, np.array([1e-15, -1e-16])).any()
     weights = np.zeros(case.features.size)
-    case.features.add_labels(weights, case.coded, case.all, case.listed, np.array([[1e-15, 0.0], [1e-16, 0.5]]))
+    case.features.add_labels(weights, case.coded, case.listed, np.array([[1e-15, 0.0], [1e-16, 0.5]]))
     np.testing.assert_array_equal(weights, naive_sum(case, np.array([[0.0, 0.0], [0.0, 0.5]])))
 
 
@@ -290,10 +290,10 @@ def test_no_parts(which: list[int]) -> None:
     parts = part_list([[] for _ in which], "hsm")
     weights = np.zeros(case.features.size)
     chosen = np.array(which, np.int64)
-    case.features.score(weights, case.coded, chosen, parts, np.zeros(0))
-    case.features.add(weights, case.coded, chosen, parts, np.zeros(0))
-    case.features.score_labels(weights, case.coded, chosen, parts, np.zeros((0, 2)))
-    case.features.add_labels(weights, case.coded, chosen, parts, np.zeros((0, 2)))
+    case.features.score(weights, case.coded.some(chosen), parts, np.zeros(0))
+    case.features.add(weights, case.coded.some(chosen), parts, np.zeros(0))
+    case.features.score_labels(weights, case.coded.some(chosen), parts, np.zeros((0, 2)))
+    case.features.add_labels(weights, case.coded.some(chosen), parts, np.zeros((0, 2)))
     assert not weights.any()
 
 
@@ -302,7 +302,7 @@ def test_no_templates() -> None:
     nothing = PartFeatures.compile("hsm", [], case.coder)
     assert (nothing.size, nothing.collisions) == (0, 0.0)
     scores = np.ones(2)
-    nothing.score(np.zeros(0), case.coded, case.all, case.listed, scores)
+    nothing.score(np.zeros(0), case.coded, case.listed, scores)
     assert scores.tolist() == [1.0, 1.0]
 
 
@@ -349,13 +349,13 @@ def test_lists_that_do_not_fit() -> None:
     weights = np.zeros(case.features.size)
     for parts, size, cause in wrong:
         with pytest.raises(ShapeError, match=cause):
-            case.features.score(weights, case.coded, case.all, parts, np.zeros(size))
+            case.features.score(weights, case.coded, parts, np.zeros(size))
         with pytest.raises(ShapeError, match=cause):
-            case.features.add(weights, case.coded, case.all, parts, np.zeros(size))
+            case.features.add(weights, case.coded, parts, np.zeros(size))
         with pytest.raises(ShapeError, match=cause):
-            case.features.score_labels(weights, case.coded, case.all, parts, np.zeros((size, 2)))
+            case.features.score_labels(weights, case.coded, parts, np.zeros((size, 2)))
         with pytest.raises(ShapeError, match=cause):
-            case.features.add_labels(weights, case.coded, case.all, parts, np.zeros((size, 2)))
+            case.features.add_labels(weights, case.coded, parts, np.zeros((size, 2)))
 
 
 @pytest.mark.parametrize(("name", "over"), [("sibling", "hsm"), ("grandsibling", "ghsm"), ("tree_label", "hmgsncd")])

@@ -17,8 +17,7 @@ and a weight exists only for a feature together with a label, not for every pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,9 +37,10 @@ from headway.features.blocks import (
     offsets_and_drops,
     size_of,
 )
-from headway.features.coding import Coded, Coder, Nodes
+from headway.features.coding import Coded, CodedNodes, Coder
 from headway.features.firing import (
     Compiled,
+    Work,
     arcs_at_once,
     fire,
     fire_listed,
@@ -53,6 +53,7 @@ from headway.features.firing import (
 from headway.features.templates import CONJUNCTIONS, Template, roles
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
+from headway.parallel import SERIAL, Executor, run_slices
 
 __all__ = ["ArcFeatures", "Block"]
 
@@ -97,61 +98,48 @@ class ArcFeatures:
         """The share of the keys of the training trees that share their weight with another."""
         return collisions_of(self.blocks)
 
-    def score(self, weights: Weights, coded: Coded, which: Ints, scores: Floats, threads: int = 1) -> None:
-        """Add w·f(h, m) to `scores` (B, N+1, N+1) for the sentences `which` of `coded`; O(T n^2) each."""
-        flat = scores.reshape(len(which), -1)
-        roots, lengths = coded.roots[which], coded.lengths[which]
+    def score(self, weights: Weights, batch: Coded, scores: Floats, executor: Executor = SERIAL) -> None:
+        """Add w·f(h, m) to `scores` (B, N+1, N+1); O(T n^2) for a sentence of n words."""
+        flat = scores.reshape(len(batch), -1)
 
         def run(start: int, stop: int) -> None:
             part = slice(start, stop)
-            _score(self.compiled, coded.nodes, roots[part], lengths[part], weights, flat[part])
+            _score(self.compiled, batch.nodes, batch.roots[part], batch.lengths[part], weights, flat[part])
 
-        _in_threads(run, len(which), threads)
+        run_slices(run, len(batch), executor)
 
-    def add(self, weights: Weights, coded: Coded, which: Ints, amounts: Floats, threads: int = 1) -> None:
+    def add(self, weights: Weights, batch: Coded, amounts: Floats, executor: Executor = SERIAL) -> None:
         """Add `amounts[b, h, m]` times f(h, m) to the weights; zeros cost nothing but the look."""
-        flat = amounts.reshape(len(which), -1)
-        roots, lengths = coded.roots[which], coded.lengths[which]
+        flat = amounts.reshape(len(batch), -1)
 
         def run(start: int, stop: int) -> None:
-            _add(self.compiled, start, stop, coded.nodes, roots, lengths, flat, weights)
+            _add(self.compiled, start, stop, batch.nodes, batch.roots, batch.lengths, flat, weights)
 
-        _in_threads(run, len(self.blocks), threads)
+        run_slices(run, len(self.blocks), executor)
 
-    def score_some(self, weights: Weights, coded: Coded, which: Ints, rows: Ints, scores: Floats) -> None:
+    def score_some(self, weights: Weights, batch: Coded, rows: Ints, scores: Floats) -> None:
         """Add w·f(h, m) to scores[rows[b, h, m]]; arcs with a negative row are passed over, and cost little."""
-        wanted = rows.reshape(len(which), -1)
-        _score_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, weights, scores)
+        wanted = rows.reshape(len(batch), -1)
+        _run_some(self.compiled, batch.nodes, batch.roots, batch.lengths, wanted, weights, scores, None)
 
-    def add_some(self, weights: Weights, coded: Coded, which: Ints, rows: Ints, amounts: Floats) -> None:
+    def add_some(self, weights: Weights, batch: Coded, rows: Ints, amounts: Floats) -> None:
         """Add amounts[rows[b, h, m]] times f(h, m) to the weights, for the arcs whose row is not negative."""
         counts = (rows >= 0) & (np.abs(amounts) > NEGLIGIBLE)[rows] if len(amounts) else np.zeros(rows.shape, np.bool_)
-        wanted = np.where(counts, rows, -1).reshape(len(which), -1)
-        _add_some(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], wanted, amounts, weights)
+        wanted = np.where(counts, rows, -1).reshape(len(batch), -1)
+        _run_some(self.compiled, batch.nodes, batch.roots, batch.lengths, wanted, weights, None, amounts)
 
-    def score_labels(self, weights: Weights, coded: Coded, which: Ints, wanted: Ints, scores: Floats) -> None:
+    def score_labels(self, weights: Weights, batch: Coded, wanted: Ints, scores: Floats) -> None:
         """Add w·f(h, m, l) to `scores` (R, L), for every label.
 
         The arc [b, h, m] has row wanted[b, h, m]; a negative one passes it over.
         """
-        rows = wanted.reshape(len(which), -1)
-        _score_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, weights, scores)
+        rows = wanted.reshape(len(batch), -1)
+        _run_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, weights, scores, None)
 
-    def add_labels(self, weights: Weights, coded: Coded, which: Ints, wanted: Ints, amounts: Floats) -> None:
+    def add_labels(self, weights: Weights, batch: Coded, wanted: Ints, amounts: Floats) -> None:
         """Add `amounts` (R, L) times the features of the wanted arcs with each label to the weights."""
-        rows = wanted.reshape(len(which), -1)
-        _add_labels(self.compiled, coded.nodes, coded.roots[which], coded.lengths[which], rows, amounts, weights)
-
-
-def _in_threads(run: Callable[[int, int], None], size: int, threads: int) -> None:
-    """Call `run(start, stop)` on slices that cover `size`."""
-    if threads <= 1 or size < 2 * threads:
-        run(0, size)
-        return
-    pieces = min(size, 4 * threads)
-    edges = [size * piece // pieces for piece in range(pieces + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, edges[:-1], edges[1:]))
+        rows = wanted.reshape(len(batch), -1)
+        _run_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, weights, None, amounts)
 
 
 def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> Compiled:
@@ -195,7 +183,9 @@ def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -
 
 
 @kernel
-def _score(templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, weights: Weights, scores: Floats) -> None:
+def _score(
+    templates: Compiled, nodes: CodedNodes, roots: Ints, lengths: Ints, weights: Weights, scores: Floats
+) -> None:
     """scores[b, cell] += weights of the features of the arc; scores is (B, width^2)."""
     width = int(np.sqrt(scores.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
@@ -227,7 +217,7 @@ def _add(
     templates: Compiled,
     first: int,
     last: int,
-    nodes: Nodes,
+    nodes: CodedNodes,
     roots: Ints,
     lengths: Ints,
     amounts: Floats,
@@ -286,13 +276,23 @@ def _arcs_listed(listed: NDArray[np.bool_], lengths: Ints, width: int) -> tuple[
 
 
 @kernel
-def _score_some(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
+def _run_some(
+    templates: Compiled,
+    nodes: CodedNodes,
+    roots: Ints,
+    lengths: Ints,
+    wanted: Ints,
+    weights: Weights,
+    scores: Floats | None,
+    amounts: Floats | None,
 ) -> None:
-    """scores[wanted[b, cell]] += weights of the features of the arc."""
+    """scores[wanted[b, cell]] += weights of the arc's features, or weights += amounts[wanted[b, cell]] x features.
+
+    One of scores and amounts is None; the kernel is compiled for either.
+    """
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
-    head_keys, modifier_keys, span_keys, _, cells, keys = work
+    cells, keys = work.cells, work.keys
     edges, heads, modifiers = _arcs_listed(wanted >= 0, lengths, width)
     for t in range(len(templates.offset)):
         block = weights[templates.offset[t] :]
@@ -305,97 +305,67 @@ def _score_some(
             word_keys(t, templates, nodes.codes, root, n, work)
             if fires_once(way):
                 arcs = (heads[first:last], modifiers[first:last], wanted[b])
-                _gather_once(arcs, width, n, head_keys, modifier_keys, span_keys, drop, block, scores)
+                _run_once(arcs, width, n, work, drop, block, scores, amounts)
                 continue
             step = arcs_at_once(way, n, most_feats, len(keys))
             for start in range(first, last, step):
                 stop = min(last, start + step)
                 count = fire_listed(way, nodes, root, n, heads[start:stop], modifiers[start:stop], width, work)
                 for k in range(count):
-                    scores[wanted[b, cells[k]]] += block[keys[k] >> drop]
-
-
-@kernel
-def _add_some(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
-) -> None:
-    """weights += amounts[wanted[b, cell]] x features of the arc."""
-    width = int(np.sqrt(wanted.shape[1]) + 0.5)
-    most_feats, work = work_for(nodes.feat_start, roots, lengths)
-    head_keys, modifier_keys, span_keys, _, cells, keys = work
-    edges, heads, modifiers = _arcs_listed(wanted >= 0, lengths, width)
-    for t in range(len(templates.offset)):
-        block = weights[templates.offset[t] :]
-        drop, way = templates.drop[t], way_of(templates, t)
-        for b in range(len(roots)):
-            root, n = roots[b], lengths[b]
-            first, last = edges[b], edges[b + 1]
-            if first == last:
-                continue
-            word_keys(t, templates, nodes.codes, root, n, work)
-            if fires_once(way):
-                arcs = (heads[first:last], modifiers[first:last], wanted[b])
-                _scatter_once(arcs, width, n, head_keys, modifier_keys, span_keys, drop, amounts, block)
-                continue
-            step = arcs_at_once(way, n, most_feats, len(keys))
-            for start in range(first, last, step):
-                stop = min(last, start + step)
-                count = fire_listed(way, nodes, root, n, heads[start:stop], modifiers[start:stop], width, work)
-                for k in range(count):
-                    block[keys[k] >> drop] += amounts[wanted[b, cells[k]]]
+                    row, index = wanted[b, cells[k]], keys[k] >> drop
+                    if scores is not None:
+                        scores[row] += block[index]
+                    if amounts is not None:
+                        block[index] += amounts[row]
 
 
 @part
-def _gather_once(
+def _run_once(
     arcs: tuple[Ints, Ints, Ints],
     width: int,
     n: int,
-    head_keys: Keys,
-    modifier_keys: Keys,
-    span_keys: Keys,
+    work: Work,
     drop: np.uint64,
     block: Weights,
-    scores: Floats,
+    scores: Floats | None,
+    amounts: Floats | None,
 ) -> None:
-    """scores += weights of a template that fires once, for arcs listed by head, modifier, and row of every cell.
+    """The same for a template that fires once; arcs are listed by head, modifier, and row of every cell.
 
     Indices are unsigned, so that they are not tested for counting from the end; that halves the time.
     """
     heads, modifiers, rows = arcs
+    head_keys, modifier_keys, span_keys, _, _, _ = work
     for k in range(len(heads)):
         h, m = heads[k], modifiers[k]
         key = head_keys[np.uint64(h)] + modifier_keys[np.uint64(m)] + span_keys[np.uint64(n + m - h)]
-        scores[np.uint64(rows[np.uint64(h * width + m)])] += block[key >> drop]
-
-
-@part
-def _scatter_once(
-    arcs: tuple[Ints, Ints, Ints],
-    width: int,
-    n: int,
-    head_keys: Keys,
-    modifier_keys: Keys,
-    span_keys: Keys,
-    drop: np.uint64,
-    amounts: Floats,
-    block: Weights,
-) -> None:
-    """weights += amounts, over the same arcs."""
-    heads, modifiers, rows = arcs
-    for k in range(len(heads)):
-        h, m = heads[k], modifiers[k]
-        key = head_keys[np.uint64(h)] + modifier_keys[np.uint64(m)] + span_keys[np.uint64(n + m - h)]
-        block[key >> drop] += amounts[np.uint64(rows[np.uint64(h * width + m)])]
+        row = np.uint64(rows[np.uint64(h * width + m)])
+        if scores is not None:
+            scores[row] += block[key >> drop]
+        if amounts is not None:
+            block[key >> drop] += amounts[row]
 
 
 @kernel
-def _score_labels(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, weights: Weights, scores: Floats
+def _run_labels(
+    templates: Compiled,
+    nodes: CodedNodes,
+    roots: Ints,
+    lengths: Ints,
+    wanted: Ints,
+    weights: Weights,
+    scores: Floats | None,
+    amounts: Floats | None,
 ) -> None:
-    """scores[wanted[b, cell], l] += weights of the features of the arc with label l."""
+    """scores[wanted[b, cell], l] += weights of the arc's features with label l, or weights += amounts x features.
+
+    One of scores and amounts is None; the kernel is compiled for either.
+    """
     width = int(np.sqrt(wanted.shape[1]) + 0.5)
     most_feats, work = work_for(nodes.feat_start, roots, lengths)
     cells, keys = work.cells, work.keys
+    if amounts is not None:
+        counts = _rows_that_count(amounts)
     for t in range(len(templates.offset)):
         block = weights[templates.offset[t] :]
         drop, way, multiplier = templates.drop[t], way_of(templates, t), templates.label_multiplier[t]
@@ -407,42 +377,31 @@ def _score_labels(
                 count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
                 for k in range(count):
                     row = wanted[b, cells[k]]
-                    if row >= 0:
+                    if row < 0:
+                        continue
+                    if scores is not None:
                         for label in range(scores.shape[1]):
                             scores[row, label] += block[(keys[k] + multiplier * np.uint64(label)) >> drop]
-
-
-@kernel
-def _add_labels(
-    templates: Compiled, nodes: Nodes, roots: Ints, lengths: Ints, wanted: Ints, amounts: Floats, weights: Weights
-) -> None:
-    """weights += amounts[wanted[b, cell], l] x features of the arc with label l."""
-    width = int(np.sqrt(wanted.shape[1]) + 0.5)
-    most_feats, work = work_for(nodes.feat_start, roots, lengths)
-    cells, keys = work.cells, work.keys
-    counts = np.zeros(len(amounts), np.bool_)  # rows with something to add
-    for row in range(len(amounts)):
-        for label in range(amounts.shape[1]):
-            counts[row] |= abs(amounts[row, label]) > NEGLIGIBLE
-    for t in range(len(templates.offset)):
-        block = weights[templates.offset[t] :]
-        drop, way, multiplier = templates.drop[t], way_of(templates, t), templates.label_multiplier[t]
-        for b in range(len(roots)):
-            root, n = roots[b], lengths[b]
-            word_keys(t, templates, nodes.codes, root, n, work)
-            heads = heads_at_once(way, n, most_feats, len(keys))
-            for start in range(0, n + 1, heads):
-                count = fire(way, nodes, root, n, start, min(n + 1, start + heads), width, work)
-                for k in range(count):
-                    row = wanted[b, cells[k]]
-                    if row >= 0 and counts[row]:
+                    if amounts is not None and counts[row]:
                         for label in range(amounts.shape[1]):
                             if abs(amounts[row, label]) > NEGLIGIBLE:
                                 block[(keys[k] + multiplier * np.uint64(label)) >> drop] += amounts[row, label]
 
 
+@part
+def _rows_that_count(amounts: Floats) -> NDArray[np.bool_]:
+    """Which rows have something to add."""
+    counts = np.zeros(len(amounts), np.bool_)
+    for row in range(len(amounts)):
+        for label in range(amounts.shape[1]):
+            counts[row] |= abs(amounts[row, label]) > NEGLIGIBLE
+    return counts
+
+
 @kernel
-def _tree_keys(templates: Compiled, t: int, nodes: Nodes, roots: Ints, lengths: Ints, gold: Ints, labels: Ints) -> Keys:
+def _tree_keys(
+    templates: Compiled, t: int, nodes: CodedNodes, roots: Ints, lengths: Ints, gold: Ints, labels: Ints
+) -> Keys:
     """The keys of template t on the labelled arcs of every tree; gold (B, width) are heads."""
     width = gold.shape[1]
     _, work = work_for(nodes.feat_start, roots, lengths)

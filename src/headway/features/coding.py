@@ -1,7 +1,7 @@
 """Sentences as small integers: what the compiled templates read.
 
 A `Coder` numbers the values of every field it saw in training. A sentence of n words becomes n + 5 columns of
-`Nodes.codes`, one row a field: two columns of padding, the root, the words, two columns of padding; so that a
+`CodedNodes.codes`, one row a field: two columns of padding, the root, the words, two columns of padding; so that a
 template may look two words beyond any node without a test. Codes are 0 outside the sentence, 1 for the root, 2 for
 values never seen in training, 3 and up for the others.
 
@@ -32,7 +32,7 @@ MOST_FEATS = 32  # pairs of features are enumerated: a hostile line must not ask
 PREFIX, SUFFIX = 5, 3  # McDonald et al. 2005 use prefixes of five characters
 
 
-class Nodes(NamedTuple):
+class CodedNodes(NamedTuple):
     """Coded sentences: codes (fields, columns) and the ragged sets of features."""
 
     codes: NDArray[np.int32]
@@ -44,12 +44,16 @@ class Nodes(NamedTuple):
 class Coded:
     """Sentences in a row: `roots[i]` is the column of sentence i's root, `lengths[i]` its number of words."""
 
-    nodes: Nodes
+    nodes: CodedNodes
     roots: Ints
     lengths: Ints
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def some(self, which: Ints) -> Coded:
+        """The sentences numbered `which`, in that order; their columns are shared, not copied."""
+        return Coded(self.nodes, self.roots[which], self.lengths[which])
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Coder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields, in the order of the rows of `Nodes.codes`."""
+        """The fields, in the order of the rows of `CodedNodes.codes`."""
         return tuple(self.fields)
 
     def code(self, sentences: Sequence[Sentence]) -> Coded:
@@ -109,7 +113,7 @@ class Coder:
             values = chain.from_iterable(map(columns[field], sentences))
             get = numbers.get
             row[words] = np.fromiter((get(value, UNKNOWN) for value in values), np.int32, len(words))
-        return Coded(Nodes(codes, *self._feats(sentences, words, total)), roots, lengths)
+        return Coded(CodedNodes(codes, *self._feats(sentences, words, total)), roots, lengths)
 
     def _feats(
         self, sentences: Sequence[Sentence], words: Ints, total: int

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.features.blocks import Keys
-from headway.features.coding import Nodes
+from headway.features.coding import CodedNodes
 from headway.inference.batch import Ints
 from headway.inference.jit import part
 
@@ -32,7 +32,7 @@ class Compiled(NamedTuple):
 
     side: NDArray[np.int8]  # (T, K) 0: an atom of the head, 1: of the modifier, -1: none
     shift: Ints  # (T, K) how many words away
-    field: Ints  # (T, K) row of Nodes.codes
+    field: Ints  # (T, K) row of CodedNodes.codes
     multiplier: Keys  # (T, K)
     conjunction: Ints  # (T,) 0: alone, 1: direction, 2: direction and distance
     conjunction_multiplier: Keys  # (T,)
@@ -157,7 +157,7 @@ def word_keys(t: int, templates: Compiled, codes: Codes, root: int, n: int, work
 
 
 @part
-def fire(way: Way, nodes: Nodes, root: int, n: int, start: int, stop: int, width: int, work: Work) -> int:
+def fire(way: Way, nodes: CodedNodes, root: int, n: int, start: int, stop: int, width: int, work: Work) -> int:
     """List everything a template says of the arcs from heads start .. stop-1; returns how much that is."""
     codes, feat_start, feats = nodes
     head_keys, modifier_keys, span_keys, seen, cells, keys = work
@@ -254,7 +254,9 @@ def _fire_feats(
 
 
 @part
-def fire_listed(way: Way, nodes: Nodes, root: int, n: int, heads: Ints, modifiers: Ints, width: int, work: Work) -> int:
+def fire_listed(
+    way: Way, nodes: CodedNodes, root: int, n: int, heads: Ints, modifiers: Ints, width: int, work: Work
+) -> int:
     """List everything a template says of the arcs heads[k] -> modifiers[k]; returns how much that is.
 
     For templates that may fire several times; one that fires once is better read off the parts of its key.

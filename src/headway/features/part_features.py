@@ -55,7 +55,7 @@ class CompiledParts(NamedTuple):
 
     row: Ints  # (T, K) which of the template's roles an atom looks at, -1: no atom
     shift: Ints  # (T, K) how many words away
-    field: Ints  # (T, K) row of Nodes.codes
+    field: Ints  # (T, K) row of CodedNodes.codes
     multiplier: Keys  # (T, K)
     role: Ints  # (T, R) column of PartList.nodes of each role the template uses, -1: no more
     way: Ints  # (T,) column of PartList.ways
@@ -115,31 +115,32 @@ class PartFeatures:
         """The share of the keys of the training trees that share their weight with another."""
         return collisions_of(self.blocks)
 
-    def score(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, scores: Floats) -> None:
-        """Add w·f to `scores` (P,) for the parts of the sentences `which` of `coded`."""
-        roots, lengths = coded.roots[which], coded.lengths[which]
-        _check(self.roles, parts, lengths, scores)
-        _score(self.compiled, coded.nodes.codes, roots, lengths, parts, weights, scores)
+    def score(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
+        """Add w·f of every part to `scores` (P,)."""
+        _check(self.roles, parts, batch.lengths, scores)
+        self._run(batch, parts, weights, scores, None)
 
-    def add(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, amounts: Floats) -> None:
+    def add(self, weights: Weights, batch: Coded, parts: PartList, amounts: Floats) -> None:
         """Add `amounts` (P,) times f to the weights; zeros cost nothing but the look."""
-        roots, lengths = coded.roots[which], coded.lengths[which]
-        _check(self.roles, parts, lengths, amounts)
+        _check(self.roles, parts, batch.lengths, amounts)
         counts = np.flatnonzero(np.abs(amounts) > NEGLIGIBLE)
-        _add(self.compiled, coded.nodes.codes, roots, lengths, _some(parts, counts), amounts[counts], weights)
+        self._run(batch, _some(parts, counts), weights, None, amounts[counts])
 
-    def score_labels(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, scores: Floats) -> None:
+    def score_labels(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
         """Add w·f of every part with every label to `scores` (P, L)."""
-        roots, lengths = coded.roots[which], coded.lengths[which]
-        _check(self.roles, parts, lengths, scores)
-        _score_labels(self.compiled, coded.nodes.codes, roots, lengths, parts, weights, scores)
+        _check(self.roles, parts, batch.lengths, scores)
+        self._run(batch, parts, weights, scores, None)
 
-    def add_labels(self, weights: Weights, coded: Coded, which: Ints, parts: PartList, amounts: Floats) -> None:
+    def add_labels(self, weights: Weights, batch: Coded, parts: PartList, amounts: Floats) -> None:
         """Add `amounts` (P, L) times the features of the parts with each label to the weights."""
-        roots, lengths = coded.roots[which], coded.lengths[which]
-        _check(self.roles, parts, lengths, amounts)
+        _check(self.roles, parts, batch.lengths, amounts)
         counts = np.flatnonzero((np.abs(amounts) > NEGLIGIBLE).any(axis=1))
-        _add_labels(self.compiled, coded.nodes.codes, roots, lengths, _some(parts, counts), amounts[counts], weights)
+        self._run(batch, _some(parts, counts), weights, None, amounts[counts])
+
+    def _run(
+        self, batch: Coded, parts: PartList, weights: Weights, scores: Floats | None, amounts: Floats | None
+    ) -> None:
+        _run(self.compiled, batch.nodes.codes, batch.roots, batch.lengths, parts, weights, scores, amounts)
 
 
 def _check(roles: str, parts: PartList, lengths: Ints, values: Floats | None = None) -> None:
@@ -195,62 +196,20 @@ def _compile(over: str, templates: Sequence[Template], bits: Sequence[int], code
 
 
 @kernel
-def _score(
+def _run(
     templates: CompiledParts,
     codes: Codes,
     roots: Ints,
     lengths: Ints,
     parts: PartList,
     weights: Weights,
-    scores: Floats,
+    scores: Floats | None,
+    amounts: Floats | None,
 ) -> None:
-    """scores[p] += weights of the features of part p."""
-    start, nodes, ways = parts
-    node_keys, keys = _room(lengths, start, nodes.shape[1])
-    for t in range(len(templates.offset)):
-        block, drop = weights[templates.offset[t] :], templates.drop[t]
-        for b in range(len(roots)):
-            first, last = start[b], start[b + 1]
-            if first == last:
-                continue
-            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
-            _gather(keys, drop, block, scores[first:last])
+    """scores[p] += weights of the features of part p, or weights += amounts[p] x features of part p.
 
-
-@kernel
-def _add(
-    templates: CompiledParts,
-    codes: Codes,
-    roots: Ints,
-    lengths: Ints,
-    parts: PartList,
-    amounts: Floats,
-    weights: Weights,
-) -> None:
-    """weights += amounts[p] x features of part p."""
-    start, nodes, ways = parts
-    node_keys, keys = _room(lengths, start, nodes.shape[1])
-    for t in range(len(templates.offset)):
-        block, drop = weights[templates.offset[t] :], templates.drop[t]
-        for b in range(len(roots)):
-            first, last = start[b], start[b + 1]
-            if first == last:
-                continue
-            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
-            _scatter(keys, drop, amounts[first:last], block)
-
-
-@kernel
-def _score_labels(
-    templates: CompiledParts,
-    codes: Codes,
-    roots: Ints,
-    lengths: Ints,
-    parts: PartList,
-    weights: Weights,
-    scores: Floats,
-) -> None:
-    """scores[p, l] += weights of the features of part p with label l."""
+    Either is None, which is compiled for; and so are values (P,) and, one per label, (P, L).
+    """
     start, nodes, ways = parts
     node_keys, keys = _room(lengths, start, nodes.shape[1])
     for t in range(len(templates.offset)):
@@ -260,30 +219,10 @@ def _score_labels(
             if first == last:
                 continue
             _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
-            _gather_labels(keys, step, drop, block, scores[first:last])
-
-
-@kernel
-def _add_labels(
-    templates: CompiledParts,
-    codes: Codes,
-    roots: Ints,
-    lengths: Ints,
-    parts: PartList,
-    amounts: Floats,
-    weights: Weights,
-) -> None:
-    """weights += amounts[p, l] x features of part p with label l."""
-    start, nodes, ways = parts
-    node_keys, keys = _room(lengths, start, nodes.shape[1])
-    for t in range(len(templates.offset)):
-        block, drop, step = weights[templates.offset[t] :], templates.drop[t], templates.label_multiplier[t]
-        for b in range(len(roots)):
-            first, last = start[b], start[b + 1]
-            if first == last:
-                continue
-            _part_keys(templates, t, codes, roots[b], lengths[b], nodes[first:last], ways[first:last], node_keys, keys)
-            _scatter_labels(keys, step, drop, amounts[first:last], block)
+            if scores is not None:
+                _gather(keys, step, drop, block, scores[first:last])
+            if amounts is not None:
+                _scatter(keys, step, drop, amounts[first:last], block)
 
 
 @kernel
@@ -360,29 +299,27 @@ def _node_keys(templates: CompiledParts, t: int, codes: Codes, root: int, n: int
 
 
 @part
-def _gather(keys: Keys, drop: np.uint64, block: Weights, scores: Floats) -> None:
-    for p in range(len(scores)):
-        scores[p] += block[keys[p] >> drop]
+def _gather(keys: Keys, step: np.uint64, drop: np.uint64, block: Weights, scores: Floats) -> None:
+    """Add the weights at the keys to the scores of a template's parts, or of each with every label."""
+    if scores.ndim == 1:
+        for p in range(len(scores)):
+            scores[p] += block[keys[p] >> drop]
+    else:
+        for p in range(scores.shape[0]):
+            key = keys[p]
+            for label in range(scores.shape[1]):
+                scores[p, label] += block[(key + step * np.uint64(label)) >> drop]
 
 
 @part
-def _scatter(keys: Keys, drop: np.uint64, amounts: Floats, block: Weights) -> None:
-    for p in range(len(amounts)):
-        block[keys[p] >> drop] += amounts[p]
-
-
-@part
-def _gather_labels(keys: Keys, step: np.uint64, drop: np.uint64, block: Weights, scores: Floats) -> None:
-    for p in range(scores.shape[0]):
-        key = keys[p]
-        for label in range(scores.shape[1]):
-            scores[p, label] += block[(key + step * np.uint64(label)) >> drop]
-
-
-@part
-def _scatter_labels(keys: Keys, step: np.uint64, drop: np.uint64, amounts: Floats, block: Weights) -> None:
-    for p in range(amounts.shape[0]):
-        key = keys[p]
-        for label in range(amounts.shape[1]):
-            if abs(amounts[p, label]) > NEGLIGIBLE:
-                block[(key + step * np.uint64(label)) >> drop] += amounts[p, label]
+def _scatter(keys: Keys, step: np.uint64, drop: np.uint64, amounts: Floats, block: Weights) -> None:
+    """Add the amounts to the weights at the keys."""
+    if amounts.ndim == 1:
+        for p in range(len(amounts)):
+            block[keys[p] >> drop] += amounts[p]
+    else:
+        for p in range(amounts.shape[0]):
+            key = keys[p]
+            for label in range(amounts.shape[1]):
+                if abs(amounts[p, label]) > NEGLIGIBLE:
+                    block[(key + step * np.uint64(label)) >> drop] += amounts[p, label]
