@@ -41,9 +41,9 @@ from headway.models.saved import (
     tagger_of,
     with_words,
 )
-from headway.models.segmenter import Segmenter
-from headway.models.tagger import Tagger
 from headway.models.trust import NO_TRUST, Trust, fit_trust
+from headway.text.segmenter import Segmenter
+from headway.text.tagger import Tagger
 from headway.training import (
     Development,
     Induction,

@@ -21,8 +21,8 @@ from headway.features.part_features import PartFeatures
 from headway.features.templates import parse_templates
 from headway.models.labeller import ROLES, LabelScorer
 from headway.models.packed import is_packed, pack_all, unpack
-from headway.models.segmenter import Segmenter
-from headway.models.tagger import Tagger
+from headway.text.segmenter import Segmenter
+from headway.text.tagger import Tagger
 
 KIND = "parser"
 _SEGMENTER = "segmenter_"

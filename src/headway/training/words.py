@@ -6,10 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.errors import TrainingError
 from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
-from headway.models.segmenter import Segmenter
-from headway.models.tagger import Tagger, Told, can_learn, has_tags, jackknifed
+from headway.text.segmenter import Segmenter
+from headway.text.tagger import Tagger, TaggerReport, has_tags, jackknifed
 from headway.training.monitor import Progress, Show
 from headway.training.settings import Settings
 from headway.treebank import Sentence
@@ -37,34 +36,27 @@ class Words:
     ) -> Words:
         """Learn words and tags from the trees; with `tags` "predicted", the trees get the tags of a tagger.
 
-        A treebank without tags, or with one only, has nothing for a tagger to learn, nor one without raw text for a
+        A treebank with fewer than two tags has nothing for a tagger to learn from, and one without text nothing for a
         segmenter.
         """
         clusters = read_clusters(settings.clusters) if settings.clusters else NO_CLUSTERS
-        segmenter = _segmenter(train, settings)
-        if settings.tags == "gold" or not any(map(has_tags, train)) or not can_learn(train):
+        segmenter = Segmenter.learn(train, seed=settings.seed) if Segmenter.can_learn(train) else None
+        if settings.tags == "gold" or not any(map(has_tags, train)) or not Tagger.can_learn(train):
             return cls(clusters, None, segmenter, train, dev, text)
-        options = {"seed": settings.seed, "trainings": settings.trainings}
-        tagger = Tagger.learn(train, clusters, told=_told("tags", show), **options)
-        tagged = jackknifed(train, clusters, seed=settings.seed, told=_told("jack-knife", show))
+        options = {"seed": settings.seed, "runs": settings.trainings}
+        tagger = Tagger.learn(train, clusters, report=_report("tags", show), **options)
+        tagged = jackknifed(train, clusters, seed=settings.seed, report=_report("jack-knife", show))
         held_out = None if dev is None else tagger.tag(dev)
         return cls(clusters, tagger, segmenter, tagged, held_out, tagger.tag(text))
 
 
-def _segmenter(sentences: Sequence[Sentence], settings: Settings) -> Segmenter | None:
-    try:
-        return Segmenter.learn(sentences, seed=settings.seed)
-    except TrainingError:
-        return None
-
-
-def _told(stage: str, show: Show | None) -> Told | None:
+def _report(stage: str, show: Show | None) -> TaggerReport | None:
     """Shows each pass with its share of wrong tags."""
     if show is None:
         return None
     started = time.monotonic()
 
-    def told(number: int, passes: int, wrong: float) -> None:
+    def report(number: int, passes: int, wrong: float) -> None:
         show(Progress(stage, number, passes, {"mistakes": wrong}, None, time.monotonic() - started))
 
-    return told
+    return report
