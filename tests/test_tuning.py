@@ -10,7 +10,7 @@ import pytest
 
 from headway.errors import TrainingError
 from headway.evaluation import evaluate
-from headway.models.tagger import Tagger
+from headway.text.tagger import Tagger
 from headway.training import Material, Settings, Watch, train_arcs, training_trees
 from headway.treebank import Sentence
 from headway.tuning import ENTROPY_WEIGHTS, tune

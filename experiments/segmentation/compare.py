@@ -27,7 +27,7 @@ import numpy as np
 
 from headway import __version__
 from headway.evaluation import evaluate_conll2018
-from headway.models.segmenter import Segmenter
+from headway.text.segmenter import Segmenter
 from headway.training import checksum
 from headway.treebank import Sentence, read_treebank
 from headway.treebank.raw_text import raw_text, tokens_of

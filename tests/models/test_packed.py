@@ -17,8 +17,8 @@ from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError, TrainingError
 from headway.models.packed import is_packed, pack, pack_all, unpack
 from headway.models.saved import KIND
-from headway.models.tagger import tags_of
 from headway.pipeline import Parser
+from headway.text.tagger import tags_of
 
 from .toy_treebank import sentences
 

@@ -12,10 +12,10 @@ import pytest
 
 from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
-from headway.models.tagger import Tagger
 from headway.pipeline import Parser
 from headway.reproduce import fernandes2012, first_order, koo2007, koo2010
 from headway.reproduce.corpora import Corpus
+from headway.text.tagger import Tagger
 from headway.tuning import tune
 from tests.models.toy_treebank import sentences
 

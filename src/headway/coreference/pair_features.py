@@ -30,7 +30,8 @@ from headway.coreference.candidates import Candidates
 from headway.coreference.coding import Coded
 from headway.coreference.pairs import PAIR_ATOMS, Atoms
 from headway.errors import TemplateError
-from headway.features.blocks import Keys, Weights, bits_for, check_bits, multiplier, offsets_and_drops
+from headway.features.blocks import Keys, Weights, bits_for, check_bits, offsets_and_drops
+from headway.features.hashing import multiplier
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, ordered_part, part
 

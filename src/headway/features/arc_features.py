@@ -32,8 +32,6 @@ from headway.features.blocks import (
     check_bits,
     collisions_of,
     distinct,
-    multiplier,
-    multipliers,
     offsets_and_drops,
     size_of,
 )
@@ -50,6 +48,7 @@ from headway.features.firing import (
     word_keys,
     work_for,
 )
+from headway.features.hashing import multiplier, multipliers
 from headway.features.templates import CONJUNCTIONS, Template, roles
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part

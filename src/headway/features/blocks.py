@@ -1,17 +1,14 @@
-"""What templates share however they fire: their multipliers, and blocks of weights sized from the training trees.
+"""Blocks of weights, one per template, sized from the training trees.
 
 Every template has a block of its own, a power of two sized from the distinct keys it has on the training trees, so
 that a template over tags stays within a few cache lines and cannot disturb one over words. Two keys that fall on the
 same index share a weight.
-
-Multipliers come from a hash of the template's text, so adding or dropping a template leaves the others' keys alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -100,13 +97,3 @@ def distinct(templates: Sequence[Template], coder: Coder, coded: Coded) -> list[
     if not kept:
         raise TemplateError("no field of the templates varies in the training data; add templates over one that does")
     return list(kept.values())
-
-
-def multipliers(template: Template, count: int) -> list[int]:
-    """For direction and distance, two for what fires for each value, then one an atom."""
-    return [multiplier(template, k) for k in range(count)]
-
-
-def multiplier(template: Template | str, name: int | str) -> int:
-    """An odd 64-bit number drawn from the template's text."""
-    return int.from_bytes(blake2b(f"{template} {name}".encode(), digest_size=8).digest(), "little") | 1

@@ -25,13 +25,13 @@ class Clusters:
 
     paths: Mapping[str, str]
 
-    def path(self, form: str) -> str:
-        """The path of the word as it is written, else in lower case, else "_".
+    def path(self, form: str, missing: str = NO_PATH) -> str:
+        """The path of the word as it is written, else in lower case, else `missing`.
 
         >>> Clusters({"dog": "0110"}).path("Dog"), Clusters({}).path("cat")
         ('0110', '_')
         """
-        return self.paths.get(form) or self.paths.get(form.lower(), NO_PATH)
+        return self.paths.get(form) or self.paths.get(form.lower(), missing)
 
 
     def to_data(self) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ those of column i are `feats[feat_start[i] : feat_start[i + 1]]`, unknown ones l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from headway.errors import TemplateError
 from headway.features.clusters import NO_CLUSTERS, Clusters
+from headway.features.numbering import ValuesOf, codes_of, numbered, values_seen
 from headway.features.templates import FIELDS, LARGEST_OFFSET
 from headway.inference.batch import Ints
 from headway.treebank import Sentence
@@ -30,6 +31,8 @@ _FIRST = 3
 PADDING = LARGEST_OFFSET
 MOST_FEATS = 32  # pairs of features are enumerated: a hostile line must not ask for millions
 PREFIX, SUFFIX = 5, 3  # McDonald et al. 2005 use prefixes of five characters
+
+_Word = tuple[str, str, str, str, str]  # form, lemma, UPOS, XPOS, FEATS
 
 
 class CodedNodes(NamedTuple):
@@ -72,14 +75,9 @@ class Coder:
         >>> coder.fields["upos"]
         {'X': 3, 'Y': 4}
         """
-        values: dict[str, dict[str, None]] = {field: {} for field in FIELDS}
-        feats: dict[str, None] = {}
-        columns = _columns(clusters)
-        for sentence in sentences:
-            for field, column in columns.items():
-                values[field].update(dict.fromkeys(column(sentence)))
-            feats.update(dict.fromkeys(chain.from_iterable(map(single_features, sentence.feats))))
-        return cls.from_values({field: list(seen) for field, seen in values.items()}, list(feats), clusters)
+        words = list(dict.fromkeys(_words(sentences)))
+        feats = dict.fromkeys(chain.from_iterable(single_features(feats) for *_, feats in words))
+        return cls.from_values(values_seen(words, _values_of(clusters), FIELDS), list(feats), clusters)
 
     @classmethod
     def from_values(
@@ -88,8 +86,7 @@ class Coder:
         """The coder that numbers these values in this order, as a saved model lists them."""
         if set(fields) != set(FIELDS) or not all(isinstance(v, str) for v in chain(feats, *fields.values())):
             raise TemplateError(f"a coder needs text values for the fields {', '.join(FIELDS)}")
-        numbered = {field: {v: i for i, v in enumerate(fields[field], start=_FIRST)} for field in FIELDS}
-        return cls(numbered, {feature: i for i, feature in enumerate(feats)}, clusters)
+        return cls({field: numbered(fields[field], _FIRST) for field in FIELDS}, numbered(feats, 0), clusters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,11 +105,7 @@ class Coder:
         )
         codes = np.zeros((len(self.fields), total), np.int32)
         codes[:, roots] = ROOT
-        columns = _columns(self.clusters)
-        for row, (field, numbers) in zip(codes, self.fields.items(), strict=True):
-            values = chain.from_iterable(map(columns[field], sentences))
-            get = numbers.get
-            row[words] = np.fromiter((get(value, UNKNOWN) for value in values), np.int32, len(words))
+        codes[:, words] = codes_of(_words(sentences), _values_of(self.clusters), self.fields.values(), UNKNOWN)
         return Coded(CodedNodes(codes, *self._feats(sentences, words, total)), roots, lengths)
 
     def _feats(
@@ -151,31 +144,25 @@ def shape(form: str) -> str:
 
 def fine_tags(sentence: Sentence) -> list[str]:
     """The language's own tags; the universal one where a word has none, as in many UD treebanks."""
-    return [upos if xpos == "_" else xpos for xpos, upos in zip(sentence.xpos, sentence.upos, strict=True)]
+    return list(map(_fine_tag, sentence.upos, sentence.xpos))
 
 
-def _columns(clusters: Clusters) -> dict[str, Column]:
-    """Every field's values, word by word."""
-    return {
-        **_COLUMNS,
-        "bits": lambda s: map(clusters.path, s.forms),
-        "bits6": lambda s: (clusters.path(form)[:6] for form in s.forms),
-        "bits4": lambda s: (clusters.path(form)[:4] for form in s.forms),
-    }
+def _fine_tag(upos: str, xpos: str) -> str:
+    return upos if xpos == "_" else xpos
 
 
-Column = Callable[[Sentence], Iterable[str]]
+def _words(sentences: Iterable[Sentence]) -> Iterator[_Word]:
+    """Every word with everything its fields are made from."""
+    return chain.from_iterable(zip(s.forms, s.lemmas, s.upos, s.xpos, s.feats, strict=True) for s in sentences)
 
-_COLUMNS: dict[str, Column] = {
-    "form": lambda s: s.forms,
-    "lower": lambda s: map(str.lower, s.forms),
-    "lemma": lambda s: s.lemmas,
-    "word": lambda s: (form.lower() if lemma == "_" else lemma for form, lemma in zip(s.forms, s.lemmas, strict=True)),
-    "prefix": lambda s: (form[:PREFIX] for form in s.forms),
-    "suffix": lambda s: (form[-SUFFIX:] for form in s.forms),
-    "shape": lambda s: map(shape, s.forms),
-    "upos": lambda s: s.upos,
-    "xpos": fine_tags,
-    "feats": lambda s: s.feats,
-    "morph": lambda s: map("/".join, zip(fine_tags(s), s.feats, strict=True)),
-}
+
+def _values_of(clusters: Clusters) -> ValuesOf[_Word]:
+    """The values of a word's FIELDS, in their order."""
+
+    def values(word: _Word) -> Sequence[str]:
+        form, lemma, upos, xpos, feats = word
+        lower, tag, path = form.lower(), _fine_tag(upos, xpos), clusters.path(form)
+        of_form = (form, lower, lemma, lower if lemma == "_" else lemma, form[:PREFIX], form[-SUFFIX:], shape(form))
+        return (*of_form, upos, tag, feats, f"{tag}/{feats}", path, path[:6], path[:4])
+
+    return values

@@ -29,12 +29,11 @@ from headway.features.blocks import (
     check_bits,
     collisions_of,
     distinct,
-    multiplier,
-    multipliers,
     offsets_and_drops,
     size_of,
 )
 from headway.features.coding import Coded, Coder
+from headway.features.hashing import multiplier, multipliers
 from headway.features.templates import CONJUNCTIONS, PART_NODES, Template, roles
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part

@@ -3,10 +3,7 @@
 Collins 2002, as koo2007 uses it; fernandes2012 section 2.2 (figure 2.2) for the margin. For each sentence: decode,
 and where the tree is wrong add the features of the right arcs and subtract those of the wrong ones. With a margin C,
 every arc that is not in the right tree has C added to its score before decoding, so that a right tree must win by C
-an arc. The result is the average of the weights after each sentence.
-
-The average needs no second pass: with `total` the sum of every update times the number of sentences seen before
-it, the average after t sentences is `weights - total / t`.
+an arc. The result is the average of the weights after each sentence (`averaging`).
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from headway.arrays import Floats, Ints
+from headway.learning.averaging import average, run_passes, untrained
 from headway.learning.problem import ARGMAX, Instances, Problem
 from headway.learning.progress import Pass, Report, State
 
@@ -81,24 +79,22 @@ def averaged(
     A figure of a pass is the sum of the steps' divided by its number in `over`. `passes` are how many, and the seed.
     """
     epochs, seed = passes
-    state = resume or {
-        "weights": np.zeros(problem.size),
-        "total": np.zeros(problem.size),
-        "epoch": np.zeros(1, np.int64),
-    }
-    weights, total = state["weights"], state["total"]
-    done, count = int(state["epoch"][0]), len(problem.lengths)
-    average = weights - total / max(1, done * count)
-    for epoch in range(done, epochs):
+    count = len(problem.lengths)
+    state = resume or untrained(problem.size)
+
+    def run(order: Ints, weights: Floats, total: Floats, seen: int) -> dict[str, float]:
         sums = dict.fromkeys(over, 0.0)
-        for seen, i in enumerate(np.random.default_rng((seed, epoch)).permutation(count), start=epoch * count):
-            for name, value in step(weights, total, i, seen).items():
+        for now, i in enumerate(order, start=seen):
+            for name, value in step(weights, total, i, now).items():
                 sums[name] += value
+        return sums
+
+    result = average(state, int(state["epoch"][0]) * count)
+    for epoch, sums in run_passes(run, np.arange(count), state, epochs, seed):
         is_converged = until_converged and not sums["mistakes"]
         # After a pass without a mistake no other would change anything, but all of them count in the average.
-        average = weights - total / max(1, (epochs if is_converged else epoch + 1) * count)
-        state["epoch"][0] = epoch + 1
+        result = average(state, (epochs if is_converged else epoch) * count)
         figures = {name: value / max(1, over[name]) for name, value in sums.items()}
-        if not report(Pass(epoch + 1, average, figures, state)) or is_converged:
+        if not report(Pass(epoch, result, figures, state)) or is_converged:
             break
-    return average
+    return result

@@ -15,8 +15,23 @@ from hypothesis import strategies as st
 
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import TrainingError
-from headway.models import segmenter as module
-from headway.models.segmenter import LONGEST, Segmenter
+from headway.text import characters
+from headway.text.boundaries import BOUNDARY_SLOTS, boundary_features
+from headway.text.characters import (
+    BREAK,
+    DIGIT,
+    LETTER,
+    LOWER,
+    MOST_FEATURES,
+    PAD,
+    SPACE,
+    UPPER,
+    characters_of,
+    class_of,
+    coded,
+)
+from headway.text.segmenter import LONGEST, Segmenter
+from headway.text.sentence_ends import SENTENCE_SLOTS, sentence_ends_of, sentence_features, tokens_in
 from headway.treebank import Sentence, read_treebank
 from headway.treebank.raw_text import offsets_of, raw_text, tokens_of
 from tests.models import toy_treebank
@@ -36,8 +51,32 @@ def tiny() -> Segmenter:
 def random_weights() -> Segmenter:
     """Cuts anywhere, so that nothing depends on sensible decisions."""
     rng = np.random.default_rng(0)
-    boundaries = rng.integers(-127, 128, (module._BOUNDARIES, 3)).astype(np.int8)
-    return Segmenter(boundaries, rng.integers(-127, 128, module._SENTENCES).astype(np.int8), {}, 3, False)
+    boundaries = rng.integers(-127, 128, (BOUNDARY_SLOTS, 3)).astype(np.int8)
+    return Segmenter(boundaries, rng.integers(-127, 128, SENTENCE_SLOTS).astype(np.int8), {}, 3, False)
+
+
+# Characters.
+
+
+@given(texts)
+def test_every_character_has_its_class_and_its_lower_case(text: str) -> None:
+    codes, entries = coded(text)
+    assert codes.tolist() == list(map(ord, text))
+    assert (entries & 255).tolist() == list(map(class_of, text))
+    lower = [c.lower() if len(c.lower()) == 1 else c for c in text]
+    assert (entries >> 8).tolist() == list(map(ord, lower))
+
+
+@pytest.mark.parametrize("text", ["", "\U0010ffff", "\ud800a", "日本語。 Ελληνικά 😀"])
+def test_a_text_of_any_pages_of_unicode(text: str) -> None:
+    codes, entries = coded(text)
+    assert codes.tolist() == list(map(ord, text))
+    assert (entries & 255).tolist() == list(map(class_of, text))
+
+
+def test_the_pages_of_unicode_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        characters._page(0)[0] = 1
 
 
 # The naive twin: features written down from the characters, without prefix sums.
@@ -52,18 +91,18 @@ def signed(number: int) -> int:
 
 def hashed(values: list[int]) -> int:
     total = 0
-    for value in values[: module._REACH]:
-        total = total * module._BASE + value
+    for value in values[: characters._REACH]:
+        total = total * characters._BASE + value
     return signed(total)
 
 
 def both(one: int, other: int) -> int:
-    return signed((one ^ (one >> 29)) * module._MIX + other)
+    return signed((one ^ (one >> 29)) * characters._MIX + other)
 
 
 def slot(template: int, value: int, size: int) -> int:
-    mixed = signed((value ^ (value >> 32)) * module._MIX + template * module._STEP)
-    return (signed((mixed ^ (mixed >> 29)) * module._STEP) >> 40) % size
+    mixed = signed((value ^ (value >> 32)) * characters._MIX + template * characters._STEP)
+    return (signed((mixed ^ (mixed >> 29)) * characters._STEP) >> 40) % size
 
 
 class NaiveText:
@@ -74,11 +113,11 @@ class NaiveText:
 
     def kind(self, i: int) -> int:
         if not 0 <= i < len(self.text):
-            return module._BREAK
-        return module._SPACE if self.text[i] == " " else module._class_of(self.text[i])
+            return BREAK
+        return SPACE if self.text[i] == " " else class_of(self.text[i])
 
     def is_space(self, i: int) -> bool:
-        return self.kind(i) in (module._SPACE, module._BREAK)
+        return self.kind(i) in (SPACE, BREAK)
 
     def raw(self, start: int, end: int) -> int:
         return hashed([self.kind(i) if self.is_space(i) else ord(self.text[i]) for i in range(start, end)])
@@ -104,8 +143,8 @@ class NaiveText:
         while not self.is_space(head - 1):
             head -= 1
         stretch = self.text[head:tail]
-        letters = [c for c in stretch if module._class_of(c) in (module._UPPER, module._LOWER, module._LETTER)]
-        digits = [c for c in stretch if module._class_of(c) == module._DIGIT]
+        letters = [c for c in stretch if class_of(c) in (UPPER, LOWER, LETTER)]
+        digits = [c for c in stretch if class_of(c) == DIGIT]
         web = ("@" in stretch) + 2 * ("//" in stretch)
         traits = web + 4 * min(stretch.count("."), 3) + 16 * bool(digits) + 32 * bool(letters)
         traits += 64 * min(len(stretch), 3)
@@ -125,7 +164,7 @@ class NaiveText:
         for a, b in itertools.product(range(7), range(7)):
             if (0 < a < 5 and 0 < b < 5) or (a == 0) != (b == 0):
                 values.append(low(e - a, e + b))
-        return [slot(f, value, module._BOUNDARIES) for f, value in enumerate(values)]
+        return [slot(f, value, BOUNDARY_SLOTS) for f, value in enumerate(values)]
 
     def spans(self) -> list[tuple[int, int]]:
         """Every character that is not white space as a token."""
@@ -146,7 +185,7 @@ class NaiveText:
             return n if n < 6 else 6 + sum(n >= limit for limit in (8, 12, 18, 30, 50))
 
         def capitals(ks: range) -> int:
-            return len(list(itertools.takewhile(lambda k: self.kind(spans[k][0]) == module._UPPER, ks)))
+            return len(list(itertools.takewhile(lambda k: self.kind(spans[k][0]) == UPPER, ks)))
 
         (v2, v1, w0, w1, w2) = (seen(t + k, self.low) for k in (-2, -1, 0, 1, 2))
         (r2, r1, s0, s1, s2, s3) = (seen(t + k, outline) for k in (-2, -1, 0, 1, 2, 3))
@@ -154,7 +193,7 @@ class NaiveText:
         after, before = seen(t, gap), seen(t - 1, gap)
         length, left = bucket(t + 1 - start), bucket(len(spans) - t - 1)
         opening = [self.kind(a) for a, _ in spans]
-        upper, lower = opening.count(module._UPPER), opening.count(module._LOWER)
+        upper, lower = opening.count(UPPER), opening.count(LOWER)
         stops = sum(self.text[b - 1] in ".!?" and self.is_space(b) for _, b in spans)
         share = upper / (upper + lower) if upper else -1
         mood = 4 * sum((share > 0, share >= 1 / 3, share >= 3 / 4)) + min(stops, 3)
@@ -177,27 +216,27 @@ class NaiveText:
         values += [both(both(same, s01), 3), both(both(same, length), w1), both(both(same_shape, s01), 4)]
         values += [both(both(same_shape, length), s01), both(both(first_shape, s1), length), both(run, s01)]
         values += [both(ahead, w0s1), both(run, length)]
-        return [slot(module._MOST + f, value, module._SENTENCES) for f, value in enumerate(values)]
+        return [slot(MOST_FEATURES + f, value, SENTENCE_SLOTS) for f, value in enumerate(values)]
 
 
 @given(texts.filter(lambda text: len(text.split()) > 0), st.data())
 def test_boundary_features_are_those_of_the_naive_twin(text: str, data: st.DataObject) -> None:
-    naive, characters = NaiveText(" ".join(text.split())), module._characters(" ".join(text.split()))
+    naive, squeezed = NaiveText(" ".join(text.split())), characters_of(" ".join(text.split()))
     i = data.draw(st.sampled_from([i for i in range(len(naive.text)) if not naive.is_space(i)]))
     start = data.draw(st.integers(0, i).filter(lambda start: " " not in naive.text[start:i]))
-    slots = np.zeros(module._MOST, np.int64)
-    count = module._boundary_features(characters, i + module._PAD, start + module._PAD, slots)
+    slots = np.zeros(MOST_FEATURES, np.int64)
+    count = boundary_features(squeezed, i + PAD, start + PAD, slots)
     assert slots[:count].tolist() == naive.boundary_features(i, start)
 
 
 @given(texts.filter(lambda text: len(text.split()) > 0), st.data())
 def test_sentence_features_are_those_of_the_naive_twin(text: str, data: st.DataObject) -> None:
-    naive, characters = NaiveText(" ".join(text.split())), module._characters(" ".join(text.split()))
+    naive, squeezed = NaiveText(" ".join(text.split())), characters_of(" ".join(text.split()))
     spans = naive.spans()
     # Some tokens of several characters, where no white space is between.
     joined = [(a, data.draw(st.integers(b, min(naive.end_of_stretch(a), b + 2)))) for a, b in spans]
     spans = [span for k, span in enumerate(joined) if k == 0 or all(span[0] >= b for _, b in joined[:k])]
-    ends = np.zeros(len(characters.kind), np.int64)
+    ends = np.zeros(len(squeezed.kind), np.int64)
     previous = 0
     kept = []
     for a, b in spans:
@@ -207,16 +246,16 @@ def test_sentence_features_are_those_of_the_naive_twin(text: str, data: st.DataO
             kept.append((previous if not naive.is_space(previous) else previous + 1, b))
         previous = b
     for _, b in kept:
-        ends[b - 1 + module._PAD] = 2
-    ends[[b + module._PAD - 1 for b in range(1, len(naive.text) + 1) if naive.is_space(b)]] = 2
-    ends[characters.place < 0] = 0
-    tokens = module._tokens(characters, ends)
-    spans = [(int(a) - module._PAD, int(b) - module._PAD) for a, b in zip(tokens.start, tokens.end, strict=True)]
+        ends[b - 1 + PAD] = 2
+    ends[[b + PAD - 1 for b in range(1, len(naive.text) + 1) if naive.is_space(b)]] = 2
+    ends[squeezed.place < 0] = 0
+    tokens = tokens_in(squeezed, ends)
+    spans = [(int(a) - PAD, int(b) - PAD) for a, b in zip(tokens.start, tokens.end, strict=True)]
     assert "".join(naive.text[a:b] for a, b in spans) == naive.text.replace(" ", "")
     t = data.draw(st.integers(0, len(spans) - 1))
     start, state = data.draw(st.integers(0, t)), data.draw(st.integers(0, 6))
-    slots = np.zeros(module._MOST, np.int64)
-    count = module._sentence_features(characters, tokens, t, start, state, slots)
+    slots = np.zeros(MOST_FEATURES, np.int64)
+    count = sentence_features(squeezed, tokens, t, start, state, slots)
     assert slots[:count].tolist() == naive.sentence_features(spans, t, start, state)
 
 
@@ -252,8 +291,14 @@ def test_learning_depends_on_nothing_but_the_seed() -> None:
 
 @pytest.mark.parametrize("sentences", [[], [Sentence.from_words([])]])
 def test_nothing_to_learn_from(sentences: list[Sentence]) -> None:
+    assert not Segmenter.can_learn(sentences)
     with pytest.raises(TrainingError, match="no words"):
         Segmenter.learn(sentences)
+
+
+def test_one_word_is_enough_to_learn_from() -> None:
+    assert Segmenter.can_learn([Sentence.from_words([]), Sentence.from_words(["Go"])])
+    assert Segmenter.learn([Sentence.from_words(["Go"])]).sentence("Go").forms == ("Go",)
 
 
 def test_at_least_one_pass() -> None:
@@ -379,7 +424,7 @@ def test_long_sentences_are_cut_where_the_model_likes_it_best(tiny: Segmenter) -
     assert len(never.sentence("word " * 2500)) == 2500
     scores = np.full(3000, -10, np.int64)
     scores[[700, 1500]] = -5
-    ends = module._sentence_ends(scores, np.ones(3000, np.int64), np.ones(3000, np.int64), LONGEST)
+    ends = sentence_ends_of(scores, np.ones(3000, np.int64), np.ones(3000, np.int64), LONGEST)
     assert np.flatnonzero(ends).tolist()[:2] == [700, 1500]
     assert np.diff(np.flatnonzero(ends)).max() <= LONGEST
 
@@ -432,8 +477,8 @@ def test_saved_and_read_back(tiny: Segmenter, tmp_path: Path) -> None:
         ("most_words", 10**9),
         ("silent_hyphen", 1),
         ("boundaries", np.zeros(5, np.int32)),
-        ("boundaries", np.zeros(3 * module._BOUNDARIES // 4, np.float32)),
-        ("sentence_ends", np.zeros((1, module._SENTENCES // 4), np.int32)),
+        ("boundaries", np.zeros(3 * BOUNDARY_SLOTS // 4, np.float32)),
+        ("sentence_ends", np.zeros((1, SENTENCE_SLOTS // 4), np.int32)),
     ],
 )
 def test_damaged_data(tiny: Segmenter, name: str, value: Any) -> None:

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError, HeadwayError, TrainingError
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.features.word_features import WordCoder
-from headway.models import tagger as module
 from headway.models.saved import KIND
-from headway.models.tagger import BITS, HISTORY, LOCAL, Tag, Tagger, has_tags, jackknifed, tags_of
 from headway.pipeline import Parser
+from headway.text import tagger as module
+from headway.text.tag_chain import chain_of
+from headway.text.tagger import BITS, HISTORY, LOCAL, Tag, Tagger, has_tags, jackknifed, tags_of
+from headway.text.word_features import WordCoder
 from headway.treebank import Sentence
-
-from .toy_treebank import sentences
+from tests.models.toy_treebank import sentences
 
 Floats = NDArray[np.float64]
 FORMS = ("Dog", "dog", "barks", "12", "über", "!", "a")
@@ -212,6 +212,30 @@ def test_sentences_do_not_meet() -> None:
     assert [len(s) for s in tagger.tag([Sentence.from_words([])] * 2)] == [0, 0]
 
 
+def test_the_chain_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the tagger is called; another tagger has its own."""
+    built: list[int] = []
+
+    def counted(*parts: Any) -> Any:
+        built.append(parts[-1])
+        return chain_of(*parts)
+
+    monkeypatch.setattr(module, "chain_of", counted)
+    tagger, text = random_tagger(9), random_texts(9, 3, 3)
+    first = tagger.tag(text)
+    assert [tags_of(s) for s in tagger.tag(text)] == [tags_of(s) for s in first]
+    assert built == [1 << 12]
+    replace(tagger, weights=tagger.weights[: 1 << 11]).tag(text)
+    assert built == [1 << 12, 1 << 11]
+
+
+def test_a_loaded_tagger_has_its_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = learnt_on_toys()
+    again = Tagger.from_data(tagger.to_data(), tagger.weights, tagger.coder.clusters)
+    monkeypatch.setattr(module, "chain_of", None)
+    assert again.tag(sentences(2, 5))
+
+
 def test_what_is_replaced_and_what_stays() -> None:
     (sentence,) = sentences(1, 1)
     (found,) = random_tagger(8).tag([sentence])
@@ -274,7 +298,7 @@ def test_weights_are_the_average_of_all_that_were(pair: str, margin: float) -> N
         text.append(Sentence.from_words(forms, upos=upos, xpos=xpos, feats=feats))
     shown: list[tuple[int, int, float]] = []
     options: dict[str, Any] = {"passes": 3, "margin": margin, "seed": 5}
-    learnt = Tagger.learn(text, PATHS, bits=10, told=lambda *figures: shown.append(figures), **options)
+    learnt = Tagger.learn(text, PATHS, bits=10, report=lambda *figures: shown.append(figures), **options)
     expected, wrong = naive_training(text, learnt, **options)
     assert np.any(expected)
     np.testing.assert_allclose(learnt.weights, expected, rtol=0, atol=1e-12)
@@ -365,6 +389,7 @@ def test_clusters_reach_words_never_seen() -> None:
 
 @pytest.mark.parametrize("text", [[], [Sentence.from_words(["a", "b"])], [tagged("a/X"), tagged("b/X")]])
 def test_nothing_to_learn_from(text: list[Sentence]) -> None:
+    assert not Tagger.can_learn(text)
     with pytest.raises(TrainingError, match="have no tags to learn from; a tagger needs at least two"):
         Tagger.learn(text)
 
@@ -384,6 +409,8 @@ class Spy:
 
     calls: list[tuple[list[str], list[str]]]
     options: list[tuple[Clusters, int]]
+
+    can_learn = staticmethod(Tagger.can_learn)
 
     def __init__(self, learnt: Sequence[Sentence]) -> None:
         self.learnt = [s.forms[0] for s in learnt]
@@ -409,7 +436,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> type[Spy]:
 def test_no_tagger_has_seen_what_it_tags(spy: type[Spy], count: int, folds: int) -> None:
     text = [tagged(f"w{i}/A", "x/B") for i in range(count)]
     shown: list[tuple[int, int, float]] = []
-    found = jackknifed(text, PATHS, folds=folds, seed=9, told=lambda *figures: shown.append(figures))
+    found = jackknifed(text, PATHS, folds=folds, seed=9, report=lambda *figures: shown.append(figures))
     names = [f"w{i}" for i in range(count)]
     assert [s.forms[0] for s in found] == names
     assert {s.upos for s in found} == {("new", "new")}

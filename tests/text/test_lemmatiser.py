@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.lemmatiser import Lemmatiser, Tag
+from headway.text.lemmatiser import Lemmatiser, Tag
 from headway.treebank import Sentence
 
 NOUN: Tag = ("NOUN", "NNS", "Number=Plur")

@@ -1,8 +1,8 @@
-"""Lemmas by rule: what to cut off a word's end and what to put there, given its tag.
+"""Lemmas by rule: what to cut off the end of a word and what to put there, given its tag.
 
-A rule is (characters to cut, characters to add, whether the word keeps its capitals). Of the rules the training words
-of a tag took, a new word takes the commonest of those that share its longest ending, of at most `_LONGEST` characters.
-Training words whose lemma no rule gives are a table of exceptions. O(1) a word.
+A rule is (characters to cut, characters to add, whether the word keeps its capitals). Among the training words with the
+tag of a new word, those that share its longest ending, of at most `_LONGEST` characters, decide: the new word follows
+their commonest rule. Training words that get a wrong lemma so are kept in a table of exceptions. O(1) per word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from headway.treebank import Sentence
 
-Tag = tuple[str, str, str]
+Tag = tuple[str, str, str]  # UPOS, XPOS, FEATS
 Rule = tuple[int, str, bool]
 
 _LONGEST = 5
@@ -29,7 +29,7 @@ class Lemmatiser:
 
     @classmethod
     def learn(cls, sentences: Sequence[Sentence]) -> Lemmatiser | None:
-        """Learn from the lemmas of a treebank; None where it has none."""
+        """Learn from the lemmas of a treebank; None if it has none."""
         if all(lemma == "_" for s in sentences for lemma in s.lemmas):
             return None
         lemmas: dict[tuple[str, str], Counter[str]] = {}
@@ -112,6 +112,6 @@ def _apply(rule: Rule, form: str) -> str:
 
 
 def _shortest(endings: Mapping[str, Counter[Rule]]) -> dict[str, Rule]:
-    """Each ending's commonest rule, without the endings that only repeat what the next shorter one says."""
+    """Each ending's commonest rule, without the endings that have the rule of the next shorter one."""
     best = {ending: counts.most_common(1)[0][0] for ending, counts in endings.items()}
     return {ending: rule for ending, rule in best.items() if not ending or best.get(ending[1:]) != rule}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from headway.errors import TemplateError
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.features.word_features import (
+from headway.features.hashing import odd_number
+from headway.text.word_features import (
     FIELDS,
     OUTSIDE,
     PADDING,
@@ -21,13 +22,11 @@ from headway.features.word_features import (
     UNKNOWN,
     WordCoder,
     compile_templates,
-    odd_number,
     template_keys,
     word_columns,
 )
-
-from .naive import words_shape
-from .strategies import clusters
+from tests.features.naive import words_shape
+from tests.features.strategies import clusters
 
 FORMS = ("Dog", "dog", "dogs", "12.5", "barks", "Barking", "über-Hund", "!", "a")
 TAGS = {"dog": "N|V", "dogs": "N", "a": "D", "!": "S"}
