@@ -6,12 +6,13 @@ the `development` data after each pass, keeps the best weights, stops early, sav
 that are chosen after the tree, `induction` head-automata grammars, which need no weights.
 """
 
+from headway.learning.monitor import Monitor, Progress, Show
 from headway.training.development import Development, PartDevelopment, arc_development, development
 from headway.training.explanation import explain
 from headway.training.induction import Direction, Induction, Method, induce, state_picture
 from headway.training.labels import train_labeller
 from headway.training.material import Material, checksum, known_heads, training_text, training_trees
-from headway.training.monitor import Monitor, Progress, Show, signature
+from headway.training.monitor import signature
 from headway.training.ruled_text import RuledText
 from headway.training.settings import LabelChoice, LearnerName, ModelName, Settings, TagChoice
 from headway.training.steps import Watch, train_arcs, train_from_rules

@@ -21,6 +21,7 @@ from headway.inference.operator_grammar import LEFT, RIGHT, OperatorGrammar, mbr
 from headway.learning.deterministic import deterministic_grammar
 from headway.learning.expectation_maximization import em_steps
 from headway.learning.modifier_trie import ModifierTrie
+from headway.learning.monitor import Progress, Show
 from headway.learning.spectral import CONTEXT, RIDGE, spectral_grammar
 from headway.models.grammar_model import (
     MOST_STATES,
@@ -33,7 +34,6 @@ from headway.models.grammar_model import (
     tags_of,
 )
 from headway.models.lexical_grammar import Configuration, LexicalGrammar
-from headway.training.monitor import Progress, Show
 from headway.treebank import Sentence, is_punctuation, require_tree
 
 Method = Literal["spectral", "em", "det"]

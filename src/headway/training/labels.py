@@ -9,10 +9,10 @@ import numpy as np
 from headway.features.coding import Coder
 from headway.inference.batch import Floats, Ints
 from headway.learning.examples import Labels
+from headway.learning.monitor import Monitor, Show
 from headway.learning.perceptron import Perceptron
 from headway.models.arc_factored import CodedTrees
 from headway.models.labeller import LabelExamples, LabelScorer
-from headway.training.monitor import Monitor, Show
 from headway.training.settings import Settings
 
 _EPOCHS, _MARGIN = 8, 30.0

@@ -18,12 +18,12 @@ from headway.features.coding import Coded, Coder
 from headway.features.templates import Template, load_templates
 from headway.inference.batch import Ints, groups_by_length
 from headway.learning.examples import Trees
+from headway.learning.monitor import Monitor, Show
 from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, CodedTrees, PartialExamples, code_trees
 from headway.models.arc_model import BATCH_CELLS
 from headway.models.higher_order import AutomataTrees, PartExamples, PartScorer
 from headway.models.pruning import Pruner, kept_arcs
 from headway.training.labels import train_labeller
-from headway.training.monitor import Monitor, Show
 from headway.training.settings import Settings
 from headway.treebank import Sentence, projectivise, read_treebank, require_partial_tree, require_tree
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from headway.errors import ArchiveError
 from headway.inference.batch import Floats
+from headway.learning.monitor import Monitor, Show
 from headway.learning.progress import Report, State
 from headway.models.arc_factored import PartialExamples
 from headway.training.development import Development
 from headway.training.material import Material
-from headway.training.monitor import Monitor, Show
 from headway.training.ruled_text import RuledText
 from headway.training.settings import Settings
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from headway.errors import TrainingError
 from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
+from headway.learning.monitor import Progress, Show
 from headway.models.segmenter import Segmenter
 from headway.models.tagger import Tagger, Told, can_learn, has_tags, jackknifed
-from headway.training.monitor import Progress, Show
 from headway.training.settings import Settings
 from headway.treebank import Sentence
 
