@@ -15,9 +15,9 @@ import pytest
 import headway
 from headway.cli import coref
 from headway.coreference import read_documents, tree_mentions
+from headway.coreference.resolver import Resolver, ResolverSettings
+from headway.coreference.scores import CoreferenceScores, Ratio, evaluate_coreference
 from headway.embedded import embedded_model
-from headway.evaluation import CoreferenceScores, Ratio, evaluate_coreference
-from headway.resolver import Resolver, ResolverSettings
 from tests.cli import toy_coref
 from tests.cli.conftest import Invoke, Spawn, one_error
 from tests.cli.test_info import checksum
@@ -133,7 +133,7 @@ def test_interrupted_while_it_learns_the_old_model_stays(
         raise KeyboardInterrupt
 
     (tmp_path / "m").write_text("old")
-    monkeypatch.setattr("headway.resolver.LatentPerceptron.fit", interrupt)
+    monkeypatch.setattr("headway.coreference.resolver.LatentPerceptron.fit", interrupt)
     result = invoke("coref", "train", files / "train.conllu", "-o", tmp_path / "m", status=130)
     assert "interrupted; nothing was written" in result.stderr
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("m", "old")]

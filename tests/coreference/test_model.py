@@ -14,22 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.archive import Archive, load_archive, save_archive
-from headway.coreference.candidates import Sieves
-from headway.coreference.coding import Coder
+from headway.coreference.antecedents import Sieves
+from headway.coreference.coding import MentionCoder
 from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
+from headway.coreference.resolver import Resolver
 from headway.errors import ArchiveError, TreebankError
-from headway.resolver import Resolver
 from headway.treebank import Sentence
 
-from .naive_pairs import naive_candidates
+from .naive_pairs import naive_antecedents
 from .toy_documents import document, random_document, sentence
 
 
 @cache
 def model() -> CoreferenceModel:
     """Under random weights that single precision holds."""
-    coder = Coder.learn([random_document(seed) for seed in range(20)])
+    coder = MentionCoder.learn([random_document(seed) for seed in range(20)])
     features = PairFeatures.compile(parse_pair_templates("p.head m.first | - m\na.lemma p.path | - am"), [7, 9, 8, 6])
     weights = np.random.default_rng(1).normal(size=features.size).astype(np.float32).astype(np.float64)
     return CoreferenceModel(coder, Sieves(3, 1), features, weights, {"seed": 1, "from": "nowhere"})
@@ -39,9 +39,9 @@ def model() -> CoreferenceModel:
 def test_heads_are_each_mentions_best_candidates(seed: int) -> None:
     text = random_document(seed)
     coded = model().coder.code(text)
-    scores = model().features.score(model().weights, stretch(coded, model().sieves.candidates(coded))).tolist()
+    scores = model().features.score(model().weights, stretch(coded, model().sieves.antecedents(coded))).tolist()
     expected = [-1]
-    for row in naive_candidates(text, 3, 1):
+    for row in naive_antecedents(text, 3, 1):
         own, scores = scores[: len(row)], scores[len(row) :]
         expected.append(max(zip(own, row, strict=True))[1])
     assert model().heads(text).tolist() == expected

@@ -21,8 +21,7 @@ from headway.cli.tables import printable, table
 from headway.errors import TreebankError
 
 if TYPE_CHECKING:
-    from headway.coreference import Document
-    from headway.evaluation import CoreferenceScores
+    from headway.coreference import CoreferenceScores, Document
 
 TRAIN_EXAMPLES = (
     "headway coref train train.conllu --dev dev.conllu -o model.coref",
@@ -96,7 +95,7 @@ def train(
         raise typer.BadParameter("--stretch and --whole-documents exclude each other; give one of them")
     require_one_standard_input(train, dev)
     options.require_place_for(output)
-    from headway.resolver import Resolver
+    from headway.coreference.resolver import Resolver
 
     try:
         with training_progress() as show:
@@ -139,7 +138,7 @@ def parse(
     They are written as Entity= marks. Clusters that INPUT has are not looked at, and replaced. All else stays as it is.
     """
     from headway.coreference import read_documents, write_documents
-    from headway.resolver import Resolver
+    from headway.coreference.resolver import Resolver
 
     resolver = Resolver.load(model)
     skipped = Skipped("document")
@@ -163,9 +162,8 @@ def evaluate(
     without them on either side.
     """
     require_one_standard_input(gold, predicted)
-    from headway.coreference import read_documents
-    from headway.evaluation import evaluate_coreference
-    from headway.resolver import paired_documents
+    from headway.coreference import evaluate_coreference, read_documents
+    from headway.coreference.scores import paired_documents
 
     with SummedFile(gold) as gold_file, SummedFile(predicted) as file:
         pairs = paired_documents(read_documents(gold_file), read_documents(file))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from headway.archive import Archive
-from headway.coreference.candidates import Sieves
-from headway.coreference.coding import Coder
+from headway.coreference.antecedents import Sieves
+from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document
 from headway.coreference.latent_trees import best_heads
 from headway.coreference.pair_features import PairFeatures, stretch
@@ -25,7 +25,7 @@ _MOST = 1 << 31  # mentions or sentences of a document
 class CoreferenceModel:
     """Numbering, sieves, features and weights; `about` says where they come from."""
 
-    coder: Coder
+    coder: MentionCoder
     sieves: Sieves
     features: PairFeatures
     weights: Floats
@@ -34,8 +34,8 @@ class CoreferenceModel:
     def heads(self, document: Document) -> Ints:
         """The best tree over the document's mentions, (M+1,) with heads[0] == -1."""
         coded = self.coder.code(document)
-        candidates = self.sieves.candidates(coded)
-        return best_heads(self.features.score(self.weights, stretch(coded, candidates)), candidates)
+        antecedents = self.sieves.antecedents(coded)
+        return best_heads(self.features.score(self.weights, stretch(coded, antecedents)), antecedents)
 
     def to_archive(self) -> Archive:
         data = {
@@ -60,6 +60,6 @@ class CoreferenceModel:
             sieves = Sieves(int(data["sieves"]["mentions"]), int(data["sieves"]["sentences"]))
             if not (0 <= sieves.mentions <= _MOST and 0 <= sieves.sentences <= _MOST):
                 raise ValueError("sieves that no model has")
-            return cls(Coder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))
+            return cls(MentionCoder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TemplateError) as error:
             raise ArchiveError(f"{source}: a damaged {KIND} ({error}); save it again") from None

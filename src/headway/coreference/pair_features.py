@@ -25,32 +25,32 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.coreference.antecedents import Antecedents
 from headway.coreference.attributes import ATTRIBUTES
-from headway.coreference.candidates import Candidates
-from headway.coreference.coding import Coded
+from headway.coreference.coding import CodedDocument
 from headway.coreference.pairs import PAIR_ATOMS, Atoms
 from headway.errors import TemplateError
 from headway.features.blocks import Keys, Weights, bits_for, check_bits, multiplier, offsets_and_drops
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, ordered_part, part
 
-Template = tuple[str, ...]
+PairTemplate = tuple[str, ...]
 
 _NAMES = (
     *(f"a.{name}" for name in ATTRIBUTES),
     *(f"m.{name}" for name in ATTRIBUTES),
     *(f"p.{name}" for name in PAIR_ATOMS),
 )
-_WAYS: dict[str, Template] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
+_WAYS: dict[str, PairTemplate] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
 
 
-def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template, ...]:
+def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemplate, ...]:
     """The templates of a table, each way a line fires on its own.
 
     >>> parse_pair_templates("p.head | - m")
     (('p.head',), ('p.head', 'm.cite'))
     """
-    found: dict[frozenset[str], Template] = {}
+    found: dict[frozenset[str], PairTemplate] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         content = line.partition("#")[0].strip()
         if not content:
@@ -67,7 +67,7 @@ def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template
     return tuple(found.values())
 
 
-def pair_templates(*, types: bool) -> tuple[Template, ...]:
+def pair_templates(*, types: bool) -> tuple[PairTemplate, ...]:
     """The templates that come with Headway; those over entity types only where these are to be used."""
     table = (resources.files("headway.coreference") / "pair_templates.txt").read_text("utf-8")
     return tuple(
@@ -77,7 +77,7 @@ def pair_templates(*, types: bool) -> tuple[Template, ...]:
     )
 
 
-class Compiled(NamedTuple):
+class CompiledPairs(NamedTuple):
     """The templates as arrays; the atoms of template t are start[t] to start[t+1]."""
 
     start: Ints  # (T+1,)
@@ -97,23 +97,23 @@ class Stretch(NamedTuple):
     first: int
 
 
-def stretch(coded: Coded, candidates: Candidates, first: int = 1, last: int | None = None) -> Stretch:
+def stretch(coded: CodedDocument, antecedents: Antecedents, first: int = 1, last: int | None = None) -> Stretch:
     """The mentions from `first` to `last` (numbered from 1), or all of them."""
-    start = candidates.start[first - 1 : None if last is None else last + 1]
+    start = antecedents.start[first - 1 : None if last is None else last + 1]
     arcs = slice(int(start[0]), int(start[-1]))
-    return Stretch(coded.codes, candidates.antecedent[arcs], candidates.atoms[arcs], start - start[0], first)
+    return Stretch(coded.codes, antecedents.antecedent[arcs], antecedents.atoms[arcs], start - start[0], first)
 
 
 @dataclass(frozen=True)
 class PairFeatures:
     """Templates with blocks of 2^bits weights, one after the other."""
 
-    templates: tuple[Template, ...]
+    templates: tuple[PairTemplate, ...]
     bits: tuple[int, ...]
-    compiled: Compiled
+    compiled: CompiledPairs
 
     @classmethod
-    def learn(cls, templates: Sequence[Template], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
+    def learn(cls, templates: Sequence[PairTemplate], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
         """Size the blocks from some arcs of each stretch."""
         sketch = cls.compile(templates, [1] * len(templates))
         fired = [list(map(np.unique, sketch.keys(each, which).T)) for each, which in arcs]
@@ -121,13 +121,13 @@ class PairFeatures:
         return cls.compile(templates, list(map(bits_for, counts)))
 
     @classmethod
-    def compile(cls, templates: Sequence[Template], bits: Sequence[int]) -> PairFeatures:
+    def compile(cls, templates: Sequence[PairTemplate], bits: Sequence[int]) -> PairFeatures:
         """The features that a saved model lists."""
         check_bits(bits)
         if len(bits) != len(templates) or any(atom not in _NAMES for template in templates for atom in template):
             raise TemplateError("the templates of mention pairs are damaged; save the model again")
         whole = [(*template, "p.root") for template in templates]
-        compiled = Compiled(
+        compiled = CompiledPairs(
             np.concatenate(([0], np.cumsum([len(atoms) for atoms in whole]))).astype(np.int64),
             np.array([_NAMES.index(atom) for atoms in whole for atom in atoms], np.int64),
             np.array([multiplier(" ".join(atoms), atom) for atoms in whole for atom in atoms], np.uint64),
@@ -189,7 +189,7 @@ def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys)
 
 # The arrays of a tuple are named before the loops: taking them out of it in there counts references for each arc.
 @kernel
-def _score(weights: Weights, arcs: Stretch, c: Compiled, scores: Floats) -> None:
+def _score(weights: Weights, arcs: Stretch, c: CompiledPairs, scores: Floats) -> None:
     codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
     begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
     values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
@@ -201,7 +201,7 @@ def _score(weights: Weights, arcs: Stretch, c: Compiled, scores: Floats) -> None
 
 
 @kernel
-def _add(weights: Weights, arcs: Stretch, c: Compiled, amounts: Floats) -> None:
+def _add(weights: Weights, arcs: Stretch, c: CompiledPairs, amounts: Floats) -> None:
     codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
     begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
     values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
@@ -216,7 +216,7 @@ def _add(weights: Weights, arcs: Stretch, c: Compiled, amounts: Floats) -> None:
 
 
 @kernel
-def _fire_some(arcs: Stretch, c: Compiled, which: Ints, fired: Keys) -> None:
+def _fire_some(arcs: Stretch, c: CompiledPairs, which: Ints, fired: Keys) -> None:
     values = np.empty(2 * arcs.codes.shape[1] + arcs.atoms.shape[1], np.int64)
     for row in range(len(which)):
         k = which[row]
