@@ -24,11 +24,13 @@ from headway.coreference.mentions import tree_mentions
 from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
 from headway.coreference.scores import score_documents
-from headway.errors import TrainingError
+from headway.errors import ArchiveError, TrainingError
 from headway.inference.batch import Floats, Ints
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.monitor import Monitor, Show
 from headway.learning.perceptron import Perceptron
+from headway.models.protocol import Options
+from headway.parallel import SERIAL
 
 Source = str | os.PathLike[str] | Iterable[Document]
 Tree = Literal["latent", "closest"]
@@ -119,8 +121,12 @@ class Resolver:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Resolver:
-        """One saved earlier. Loading checks all, runs nothing."""
-        return cls(CoreferenceModel.from_archive(load_archive(path, KIND), str(path)))
+        """A resolver saved earlier. Loading checks everything and never runs code from the file."""
+        archive = load_archive(path, KIND)
+        try:
+            return cls(CoreferenceModel.from_archive(archive))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArchiveError(f"{path}: a damaged {KIND} ({error}); save it again") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file; an interruption leaves the old file as it was."""
@@ -137,7 +143,7 @@ class Resolver:
             if find_mentions:
                 mentions = tree_mentions(document.sentences)
                 given = document.with_mentions(mentions, np.arange(len(mentions)))
-            heads = self.model.heads(given)
+            (heads,) = self.model.predict([given], Options(), SERIAL)
             yield Resolved(given.with_clusters(clusters_of(heads)), heads)
 
 

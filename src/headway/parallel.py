@@ -1,0 +1,86 @@
+"""Where independent pieces of work run: one after the other, or in threads. A cluster can be a third `Executor`.
+
+Kernels hold no interpreter lock, so threads use every core. Which worker takes a piece never changes its result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+R = TypeVar("R")
+
+_SLICES_PER_WORKER = 4  # so that a worker with short sentences takes more of them
+
+
+class Executor(Protocol):
+    """Runs a function over items, `workers` of them at a time; results come in the order of the items."""
+
+    @property
+    def workers(self) -> int: ...
+
+    def map(self, function: Callable[..., R], *items: Iterable[Any]) -> list[R]: ...
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One item after the other, in the calling thread."""
+
+    workers = 1
+
+    def map(self, function: Callable[..., R], *items: Iterable[Any]) -> list[R]:
+        """
+        >>> SERIAL.map(max, [1, 5], [2, 3])
+        [2, 5]
+        """
+        return list(map(function, *items))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """In `workers` threads of this process."""
+
+    workers: int
+
+    def map(self, function: Callable[..., R], *items: Iterable[Any]) -> list[R]:
+        """
+        >>> Threads(2).map(max, [1, 5], [2, 3])
+        [2, 5]
+        """
+        with ThreadPoolExecutor(self.workers) as pool:
+            return list(pool.map(function, *items))
+
+
+SERIAL = Serial()
+
+
+def executor_for(threads: int | None) -> Executor:
+    """The executor for a number of threads; None is one for every core.
+
+    >>> executor_for(1), executor_for(3)
+    (Serial(), Threads(workers=3))
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; expected at least 1, or None for every core")
+    workers = threads or os.cpu_count() or 1
+    return SERIAL if workers == 1 else Threads(workers)
+
+
+def run_slices(
+    run: Callable[[int, int], None], size: int, executor: Executor, *, grain: int = 1, most: int | None = None
+) -> None:
+    """Call `run(start, stop)` on slices that cover range(size).
+
+    Slices start at multiples of `grain`; no more than `most` workers are worth starting.
+    """
+    grains = -(-size // grain)
+    workers = min(executor.workers, grains, executor.workers if most is None else most)
+    if workers <= 1:
+        run(0, size)
+        return
+    pieces = min(grains, _SLICES_PER_WORKER * workers)
+    edges = [min(size, grain * (grains * piece // pieces)) for piece in range(pieces + 1)]
+    executor.map(run, edges[:-1], edges[1:])
