@@ -157,29 +157,66 @@ class PairFeatures:
         return keys
 
 
+# The arrays of a tuple are named before the loops: taking them out inside would count references for each arc.
+@kernel
+def _score(weights: Weights, arcs: Stretch, c: CompiledPairs, scores: Floats) -> None:
+    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
+    starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
+    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    for i in range(len(arcs.start) - 1):
+        for k in range(arcs.start[i], arcs.start[i + 1]):
+            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            scores[k] = _sum(weights, offset, drop, keys)
+
+
+@kernel
+def _add(weights: Weights, arcs: Stretch, c: CompiledPairs, amounts: Floats) -> None:
+    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
+    starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
+    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    for i in range(len(arcs.start) - 1):
+        for k in range(arcs.start[i], arcs.start[i + 1]):
+            if amounts[k] == 0.0:
+                continue
+            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            for t in range(len(keys)):
+                weights[offset[t] + np.int64(keys[t] >> drop[t])] += amounts[k]
+
+
+@kernel
+def _fire_some(arcs: Stretch, c: CompiledPairs, which: Ints, fired: Keys) -> None:
+    values = _room(arcs.codes, arcs.atoms)
+    for row in range(len(which)):
+        k = which[row]
+        m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
+        _fire(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, c.start, c.place, c.multiplier, values, fired[row])
+
+
 @part
-def _fill(codes: NDArray[np.int32], atoms: Atoms, a: int, m: int, values: Ints) -> None:
-    """The values of one arc."""
+def _room(codes: NDArray[np.int32], atoms: Atoms) -> Ints:
+    """For the values of one arc."""
+    return np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64)
+
+
+@part
+def _fire(
+    codes: NDArray[np.int32],
+    atoms: Atoms,
+    a: int,
+    m: int,
+    start: Ints,
+    place: Ints,
+    multipliers: Keys,
+    values: Ints,
+    keys: Keys,
+) -> None:
+    """The keys of all templates on one arc, from its values: a's attributes, m's, and the atoms of the pair."""
     count = codes.shape[1]
     for i in range(count):
         values[i] = codes[a, i]
         values[count + i] = codes[m, i]
     for i in range(len(atoms)):
         values[2 * count + i] = atoms[i]
-
-
-@ordered_part  # so that training repeats to the last bit, wherever in memory the arrays are
-def _sum(weights: Weights, offset: Ints, drop: Keys, keys: Keys) -> float:
-    """The sum of the weights that the keys stand for."""
-    total = 0.0
-    for t in range(len(keys)):
-        total += weights[offset[t] + np.int64(keys[t] >> drop[t])]
-    return total
-
-
-@part
-def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys) -> None:
-    """The key of every template."""
     for t in range(len(keys)):
         key = np.uint64(0)
         for k in range(start[t], start[t + 1]):
@@ -187,39 +224,10 @@ def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys)
         keys[t] = key
 
 
-# The arrays of a tuple are named before the loops: taking them out of it in there counts references for each arc.
-@kernel
-def _score(weights: Weights, arcs: Stretch, c: CompiledPairs, scores: Floats) -> None:
-    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
-    begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
-    for i in range(len(arcs.start) - 1):
-        for k in range(arcs.start[i], arcs.start[i + 1]):
-            _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
-            _fire(values, begins, places, multipliers, keys)
-            scores[k] = _sum(weights, offset, drop, keys)
-
-
-@kernel
-def _add(weights: Weights, arcs: Stretch, c: CompiledPairs, amounts: Floats) -> None:
-    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
-    begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
-    for i in range(len(arcs.start) - 1):
-        for k in range(arcs.start[i], arcs.start[i + 1]):
-            if amounts[k] == 0.0:
-                continue
-            _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
-            _fire(values, begins, places, multipliers, keys)
-            for t in range(len(keys)):
-                weights[offset[t] + np.int64(keys[t] >> drop[t])] += amounts[k]
-
-
-@kernel
-def _fire_some(arcs: Stretch, c: CompiledPairs, which: Ints, fired: Keys) -> None:
-    values = np.empty(2 * arcs.codes.shape[1] + arcs.atoms.shape[1], np.int64)
-    for row in range(len(which)):
-        k = which[row]
-        m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
-        _fill(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, values)
-        _fire(values, c.start, c.place, c.multiplier, fired[row])
+@ordered_part  # so that training repeats to the last bit, wherever in memory the arrays are
+def _sum(weights: Weights, offset: Ints, drop: Keys, keys: Keys) -> float:
+    """The sum of the weights at these keys."""
+    total = 0.0
+    for t in range(len(keys)):
+        total += weights[offset[t] + np.int64(keys[t] >> drop[t])]
+    return total
