@@ -174,7 +174,7 @@ class Parsed:
 
     def to_svg(self, *, below: float = 0.7) -> str:
         """The tree as a picture, arcs shaded by probability and dashed `below` one; a notebook shows it by itself."""
-        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, threshold=below))
+        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, unsure_below=below))
 
     _repr_svg_ = to_svg
 
