@@ -43,7 +43,7 @@ def title(parsed: Parsed) -> str:
 def tree(parsed: Parsed) -> str:
     """The tree as text, unsure arcs marked."""
     options = {"color": sys.stdout.isatty(), "width": shutil.get_terminal_size().columns}
-    return tree_text(parsed.sentence, parsed.confidence.arcs, below=BELOW, **options) + "\n"
+    return tree_text(parsed.sentence, parsed.confidence.arcs, unsure_below=BELOW, **options) + "\n"
 
 
 def unsure(parsed: list[Parsed]) -> str:

@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
     train, dev, file = sentences(20, 15), sentences(10, 16, crossing=True), tmp_path / "checkpoint"
     settings: dict[str, Any] = {"learner": "margin", "epochs": 5}
     whole = trained(train, dev, **settings)
@@ -304,7 +304,7 @@ def test_text_without_words() -> None:
 @pytest.mark.parametrize("optimiser", ["lbfgs", "adagrad"])
 def test_interrupted_training_with_text(optimiser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint belongs to its text, weight and order. Mini-batches end where they would have."""
-    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
     train, text, file = sentences(8, 62), sentences(9, 63), tmp_path / "checkpoint"
     settings: dict[str, Any] = {"text": text, "optimiser": optimiser, "epochs": 5}
     whole = with_text(train, **settings)
@@ -434,7 +434,7 @@ def test_rules_with_development_trees() -> None:
 
 
 def test_checkpoints_with_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
     text, file = sentences(10, 73), tmp_path / "checkpoint"
     settings: dict[str, Any] = {"checkpoint": file, "epochs": 6, "criterion": "squared"}
     with pytest.raises(KeyboardInterrupt):

@@ -603,7 +603,7 @@ def test_training_ends_when_development_scores_do_not_rise() -> None:
 @pytest.fixture
 def every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Save a checkpoint after every pass."""
-    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
 
 
 def interrupted_at(number: int) -> Any:

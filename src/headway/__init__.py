@@ -12,6 +12,7 @@ from headway import errors
 from headway.errors import HeadwayError, NoTreeError
 
 if TYPE_CHECKING:
+    from headway.coreference.resolver import Resolver
     from headway.evaluation import evaluate
     from headway.inference import (
         GrandSiblingParts,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         require,
     )
     from headway.pipeline import Parser
-    from headway.resolver import Resolver
     from headway.treebank import Sentence, read_treebank, write_treebank
 
 __version__ = "0.1.0"
@@ -36,7 +36,7 @@ _WHERE = {
     "GrandSiblingParts": "headway.inference",
     "LabelledTreeDistribution": "headway.inference",
     "Parser": "headway.pipeline",
-    "Resolver": "headway.resolver",
+    "Resolver": "headway.coreference.resolver",
     "Sentence": "headway.treebank",
     "SiblingDistribution": "headway.inference",
     "SiblingParts": "headway.inference",

@@ -39,14 +39,18 @@ def test_help_lists_every_command(invoke: Invoke) -> None:
 
 def test_help_of_coref_lists_its_commands(invoke: Invoke) -> None:
     text = invoke("coref", "--help").stdout
-    assert re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE) == ["train", "parse", "evaluate"]
+    assert re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE) == [
+        "train",
+        "resolve",
+        "evaluate",
+    ]
     assert "..." not in text.partition("Commands:")[2]
 
 
 EXAMPLES = {
     **{name: module.EXAMPLES for name, module in COMMANDS.items()},
     "coref train": coref.TRAIN_EXAMPLES,
-    "coref parse": coref.PARSE_EXAMPLES,
+    "coref resolve": coref.RESOLVE_EXAMPLES,
     "coref evaluate": coref.EVALUATE_EXAMPLES,
 }
 

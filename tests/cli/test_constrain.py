@@ -461,7 +461,7 @@ def test_ctrl_c_and_the_same_command_again(
     path = tmp_path / "m"
     words = ["constrain", rules, text_file, *GOLD, "--epochs", 6, "-o", path]
     with monkeypatch.context() as patch:
-        patch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+        patch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
         patch.setattr("headway.cli.constrain.training_progress", lambda: _interrupting(3))
         result = invoke(*words, status=130)
     checkpoint = tmp_path / "m.checkpoint"

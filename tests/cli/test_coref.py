@@ -15,9 +15,9 @@ import pytest
 import headway
 from headway.cli import coref
 from headway.coreference import read_documents, tree_mentions
+from headway.coreference.resolver import Resolver, ResolverSettings
+from headway.coreference.scores import CoreferenceScores, Ratio, evaluate_coreference
 from headway.embedded import embedded_model
-from headway.evaluation import CoreferenceScores, Ratio, evaluate_coreference
-from headway.resolver import Resolver, ResolverSettings
 from tests.cli import toy_coref
 from tests.cli.conftest import Invoke, Spawn, one_error
 from tests.cli.test_info import checksum
@@ -25,8 +25,8 @@ from tests.cli.test_info import checksum
 METRICS = {"mentions": "mentions", "MUC": "muc", "B-cubed": "b_cubed", "CEAF-m": "ceaf_m", "CEAF-e": "ceaf_e"}
 METRICS |= {"BLANC": "blanc", "LEA": "lea"}
 NO_MARKS = (
-    "no document has Entity= marks; annotate mentions, or with headway coref parse take those of the trees "
-    "(--mentions trees)"
+    "no document has Entity= marks; annotate mentions, or take those of the trees "
+    "(headway coref resolve --mentions trees)"
 )
 TRAIN, TEST = 10, 4  # documents
 
@@ -92,7 +92,7 @@ def test_train_parse_evaluate(invoke: Invoke, files: Path, tmp_path: Path) -> No
         f"sha256 {about['train']['sha256']}",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["m.coref"]
-    assert invoke("coref", "parse", model, files / "test.conllu", "-o", found).output == ""
+    assert invoke("coref", "resolve", model, files / "test.conllu", "-o", found).output == ""
     scores = json.loads(invoke("coref", "evaluate", files / "test.conllu", found, "--json").stdout)
     assert scores["kept"]["conll"] > 0.9  # who has the same noun is the same; all apart have 0.6
     assert scores["kept"]["mentions"]["f1"] == 1
@@ -133,7 +133,7 @@ def test_interrupted_while_it_learns_the_old_model_stays(
         raise KeyboardInterrupt
 
     (tmp_path / "m").write_text("old")
-    monkeypatch.setattr("headway.resolver.LatentPerceptron.fit", interrupt)
+    monkeypatch.setattr("headway.coreference.resolver.LatentPerceptron.fit", interrupt)
     result = invoke("coref", "train", files / "train.conllu", "-o", tmp_path / "m", status=130)
     assert "interrupted; nothing was written" in result.stderr
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("m", "old")]
@@ -160,7 +160,7 @@ def test_development_documents_choose_the_pass(invoke: Invoke, files: Path, tmp_
     assert min(scores) < max(scores) < 100
     assert (about["best_pass"], len(scores)) == (best, min(10, best + 2))
     assert f", pass {best} of 10, dev CoNLL {max(scores):.2f}\n" in done.stdout
-    invoke("coref", "parse", model, dev, "-o", found)
+    invoke("coref", "resolve", model, dev, "-o", found)
     scored = json.loads(invoke("coref", "evaluate", dev, found, "--json").stdout)
     assert 100 * scored["kept"]["conll"] == pytest.approx(max(scores))
 
@@ -241,8 +241,8 @@ def test_documents_no_model_can_be_trained_from(invoke: Invoke, files: Path, tmp
         ["train", "a.conllu", "-o", "-"],
         ["train", "a.conllu", "-o", "."],
         ["train", "-", "--dev", "-", "-o", "m"],
-        ["parse", "m"],
-        ["parse", "m", "a.conllu", "--mentions", "some"],
+        ["resolve", "m"],
+        ["resolve", "m", "a.conllu", "--mentions", "some"],
         ["evaluate", "a.conllu"],
         ["evaluate", "-", "-"],
         ["resolve"],
@@ -268,16 +268,16 @@ def test_the_two_ways_to_update_exclude_each_other(invoke: Invoke, files: Path, 
 def test_given_mentions_are_clustered_and_all_else_stays(invoke: Invoke, files: Path, resolver: Path) -> None:
     given = (files / "test.conllu").read_text("utf-8")
     together = toy_coref.text(toy_coref.documents(TEST, 2), entity=lambda name: "one")
-    written = invoke("coref", "parse", resolver, "-", stdin=given.encode()).stdout
+    written = invoke("coref", "resolve", resolver, "-", stdin=given.encode()).stdout
     assert toy_coref.without_marks(written) == toy_coref.without_marks(given)
     assert written.count("# global.Entity") == TEST
     # Whatever the clusters of the input were.
-    assert invoke("coref", "parse", resolver, "-", stdin=together.encode()).stdout == written != together
+    assert invoke("coref", "resolve", resolver, "-", stdin=together.encode()).stdout == written != together
 
 
 def test_what_is_written_is_what_the_model_finds(invoke: Invoke, files: Path, resolver: Path, tmp_path: Path) -> None:
     found = tmp_path / "found.conllu"
-    invoke("coref", "parse", resolver, files / "dev.conllu", "-o", found)
+    invoke("coref", "resolve", resolver, files / "dev.conllu", "-o", found)
     resolved = Resolver.load(resolver).resolve(read_documents(files / "dev.conllu"))
     expected = [each.document.partition() for each in resolved]
     assert list(map(as_sets, partitions(found))) == list(map(as_sets, expected))
@@ -287,7 +287,7 @@ def test_what_is_written_is_what_the_model_finds(invoke: Invoke, files: Path, re
 
 
 def test_odd_documents_come_back(invoke: Invoke, resolver: Path) -> None:
-    written = invoke("coref", "parse", resolver, "-", stdin=ODD.encode()).stdout
+    written = invoke("coref", "resolve", resolver, "-", stdin=ODD.encode()).stdout
     assert toy_coref.without_marks(written) == toy_coref.without_marks(ODD)
     assert written.count("Entity=") == ODD.count("Entity=")
     for kept in ("# global.Entity = GRP-etype\n", "A=1|Entity=(1[1/2]-animal|Z=1\n", "\tb|Entity="):
@@ -297,28 +297,28 @@ def test_odd_documents_come_back(invoke: Invoke, resolver: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["--mentions", "trees"]])
 def test_line_ends_are_kept(invoke: Invoke, files: Path, resolver: Path, words: list[str]) -> None:
     data = (files / "test.conllu").read_bytes()
-    written = invoke("coref", "parse", resolver, "-", *words, stdin=data).stdout_bytes
-    with_returns = invoke("coref", "parse", resolver, "-", *words, stdin=data.replace(b"\n", b"\r\n")).stdout_bytes
+    written = invoke("coref", "resolve", resolver, "-", *words, stdin=data).stdout_bytes
+    with_returns = invoke("coref", "resolve", resolver, "-", *words, stdin=data.replace(b"\n", b"\r\n")).stdout_bytes
     assert b"\r" not in written
     assert with_returns == written.replace(b"\n", b"\r\n")
 
 
 def test_files_and_standard_streams_are_the_same(invoke: Invoke, files: Path, resolver: Path, tmp_path: Path) -> None:
     source, packed = files / "test.conllu", tmp_path / "out.conllu.gz"
-    written = invoke("coref", "parse", resolver, source).stdout_bytes
-    assert invoke("coref", "parse", resolver, "-", stdin=source.read_bytes()).stdout_bytes == written
-    invoke("coref", "parse", resolver, source, "-o", packed)
+    written = invoke("coref", "resolve", resolver, source).stdout_bytes
+    assert invoke("coref", "resolve", resolver, "-", stdin=source.read_bytes()).stdout_bytes == written
+    invoke("coref", "resolve", resolver, source, "-o", packed)
     assert gzip.decompress(packed.read_bytes()) == written
     onto_itself = tmp_path / "a.conllu"
     onto_itself.write_bytes(source.read_bytes())
-    invoke("coref", "parse", resolver, onto_itself, "-o", onto_itself)
+    invoke("coref", "resolve", resolver, onto_itself, "-o", onto_itself)
     assert onto_itself.read_bytes() == written
 
 
 def test_mentions_of_the_trees(invoke: Invoke, files: Path, resolver: Path, tmp_path: Path) -> None:
     """More than the marked ones by the names, which are never marked; whether marks were there does not matter."""
     bare, found = files / "bare.conllu", tmp_path / "found.conllu"
-    invoke("coref", "parse", resolver, bare, "--mentions", "trees", "-o", found)
+    invoke("coref", "resolve", resolver, bare, "--mentions", "trees", "-o", found)
     toys = toy_coref.documents(TEST, 2)
     for toy, document in zip(toys, read_documents(found), strict=True):
         names = [(n, (1,)) for n, rows in enumerate(toy.sentences) if rows[0].startswith("Anna ")]
@@ -331,7 +331,7 @@ def test_mentions_of_the_trees(invoke: Invoke, files: Path, resolver: Path, tmp_
     assert toy_coref.without_marks(text) == bare.read_text("utf-8")
     assert text.count("# global.Entity = eid\n") == 1
     again = tmp_path / "again.conllu"
-    invoke("coref", "parse", resolver, files / "test.conllu", "--mentions", "trees", "-o", again)
+    invoke("coref", "resolve", resolver, files / "test.conllu", "--mentions", "trees", "-o", again)
     assert partitions(again) == partitions(found)
     scores = evaluate_coreference((toy.partition(), p) for toy, p in zip(toys, partitions(found), strict=True))
     assert scores.mentions.recall == 1 > scores.mentions.precision
@@ -340,7 +340,7 @@ def test_mentions_of_the_trees(invoke: Invoke, files: Path, resolver: Path, tmp_
 @pytest.mark.parametrize("mentions", ["given", "trees"])
 def test_singletons_are_not_written(invoke: Invoke, files: Path, resolver: Path, tmp_path: Path, mentions: str) -> None:
     every, some = tmp_path / "every.conllu", tmp_path / "some.conllu"
-    words = ("coref", "parse", resolver, files / "test.conllu", "--mentions", mentions)
+    words = ("coref", "resolve", resolver, files / "test.conllu", "--mentions", mentions)
     invoke(*words, "-o", every)
     invoke(*words, "--drop-singletons", "-o", some)
     expected = [as_sets([cluster for cluster in p if len(cluster) > 1]) for p in partitions(every)]
@@ -352,22 +352,22 @@ def test_documents_before_the_first_newdoc(invoke: Invoke, resolver: Path) -> No
     toys = toy_coref.documents(TEST, 2)
     text = toy_coref.text(toys[:1], newdoc=False) + toy_coref.text(toys[1:])
     whole = toy_coref.text(toys)
-    written = invoke("coref", "parse", resolver, "-", stdin=text.encode()).stdout
-    expected = invoke("coref", "parse", resolver, "-", stdin=whole.encode()).stdout
+    written = invoke("coref", "resolve", resolver, "-", stdin=text.encode()).stdout
+    expected = invoke("coref", "resolve", resolver, "-", stdin=whole.encode()).stdout
     assert written == expected.replace(f"# newdoc id = {toys[0].name}\n", "")
 
 
 @pytest.mark.parametrize("words", [[], ["--mentions", "trees"], ["--skip-bad", "--drop-singletons"]])
 def test_nothing_in_nothing_out(invoke: Invoke, resolver: Path, tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "empty.conllu").touch()
-    assert invoke("coref", "parse", resolver, tmp_path / "empty.conllu", *words).output == ""
-    assert invoke("coref", "parse", resolver, "-", *words, stdin=b"").output == ""
+    assert invoke("coref", "resolve", resolver, tmp_path / "empty.conllu", *words).output == ""
+    assert invoke("coref", "resolve", resolver, "-", *words, stdin=b"").output == ""
 
 
 def test_a_document_without_mentions_among_others(invoke: Invoke, files: Path, resolver: Path) -> None:
     toys = toy_coref.documents(2, 2)
     text = toy_coref.text(toys[:1], marks=False) + toy_coref.text(toys[1:])
-    written = invoke("coref", "parse", resolver, "-", stdin=text.encode()).stdout
+    written = invoke("coref", "resolve", resolver, "-", stdin=text.encode()).stdout
     assert written.startswith(toy_coref.text(toys[:1], marks=False))
     assert toy_coref.without_marks(written) == toy_coref.without_marks(text)
     assert "Entity=(e1-" in written
@@ -383,22 +383,22 @@ def test_marks_that_make_no_sense(invoke: Invoke, files: Path, resolver: Path, t
     source.write_text(texts[0] + "".join(rows) + texts[2], encoding="utf-8")
     place = f"{source}, line {texts[0].count(chr(10)) + line + 1}: "
     target = tmp_path / "out.conllu"
-    said = one_error(invoke("coref", "parse", resolver, source, "-o", target, status=1))
+    said = one_error(invoke("coref", "resolve", resolver, source, "-o", target, status=1))
     assert said.startswith(place)
     assert not target.exists()
-    result = invoke("coref", "parse", resolver, source, "--skip-bad")
+    result = invoke("coref", "resolve", resolver, source, "--skip-bad")
     assert result.stderr == f"headway: 1 malformed document left out; the first: {said}\n"
-    expected = invoke("coref", "parse", resolver, "-", stdin=(texts[0] + texts[2]).encode()).stdout
+    expected = invoke("coref", "resolve", resolver, "-", stdin=(texts[0] + texts[2]).encode()).stdout
     assert result.stdout == expected
     source.write_text("".join(rows) * 2, encoding="utf-8")
-    result = invoke("coref", "parse", resolver, source, "--skip-bad")
+    result = invoke("coref", "resolve", resolver, source, "--skip-bad")
     assert result.stdout == ""
     assert result.stderr.startswith("headway: 2 malformed documents left out; the first: ")
 
 
 def test_documents_that_cannot_be_resolved(invoke: Invoke, files: Path, resolver: Path, tmp_path: Path) -> None:
     def error(*words: Any, stdin: bytes | None = None) -> str:
-        return one_error(invoke("coref", "parse", *words, status=1, stdin=stdin))
+        return one_error(invoke("coref", "resolve", *words, status=1, stdin=stdin))
 
     bare, test = files / "bare.conllu", files / "test.conllu"
     assert error(resolver, bare) == f"{bare}: {NO_MARKS}"
@@ -433,14 +433,14 @@ def test_a_damaged_model_is_one_sentence(invoke: Invoke, files: Path, resolver: 
     data = resolver.read_bytes()
     for content in (data[: len(data) // 2], b"", data.replace(b"PK\x05\x06", b"PK\x05\x07")):
         damaged.write_bytes(content)
-        said = one_error(invoke("coref", "parse", damaged, files / "test.conllu", status=1))
+        said = one_error(invoke("coref", "resolve", damaged, files / "test.conllu", status=1))
         assert said.startswith(f"{damaged}: not a coreference model, or a damaged one")
 
 
 def test_resolving_into_a_pipe_that_closes(spawn: Spawn, files: Path, resolver: Path, tmp_path: Path) -> None:
     large = tmp_path / "large.conllu"
     large.write_text((files / "test.conllu").read_text("utf-8") * 40, encoding="utf-8")
-    process = spawn("coref", "parse", resolver, large)
+    process = spawn("coref", "resolve", resolver, large)
     assert process.stdout is not None
     process.stdout.read(100)
     process.stdout.close()

@@ -142,7 +142,7 @@ def test_recorded_probabilities_shade_unless_told_otherwise(here: Path, unsure: 
     assert draw(unsure, "-o", "-").stdout == shaded
     assert draw(unsure, "-o", "-", "--probabilities").stdout == shaded
     assert draw(unsure, "-o", "-", "--no-probabilities").stdout == svg_of(sentence)
-    marked = tree_text(sentence, probabilities=recorded, below=0.7)
+    marked = tree_text(sentence, probabilities=recorded, unsure_below=0.7)
     assert draw(unsure, "--format", "text").stdout == marked + "\n"
     assert re.search(r"\? \d+%", marked)
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from headway.coreference import read_documents
+from headway.coreference.resolver import Resolver
 from headway.drawing import MentionText, coreference_drawing, to_svg
 from headway.embedded import embedded_model
-from headway.resolver import Resolver
 from tests.cli import toy_coref
 from tests.cli.conftest import Invoke, one_error
 from tests.cli.test_coref import ODD

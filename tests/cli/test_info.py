@@ -13,10 +13,10 @@ import pytest
 
 import headway
 from headway.coreference.pair_features import parse_pair_templates
+from headway.coreference.resolver import Resolver
 from headway.features.templates import load_templates, parse_templates
 from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parser
-from headway.resolver import Resolver
 from headway.treebank import Statistics, read_treebank
 from tests.cli import toy, toy_coref
 from tests.cli.conftest import Invoke, one_error

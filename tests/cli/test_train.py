@@ -212,7 +212,7 @@ def test_ctrl_c_and_the_same_command_again(
     path = tmp_path / "interrupted"
     path.write_bytes(b"an older model")
     with monkeypatch.context() as patch:
-        patch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+        patch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
         patch.setattr("headway.cli.train.training_progress", lambda: _interrupting(2))
         result = invoke(*words, "-o", path, status=130)
     checkpoint = tmp_path / "interrupted.checkpoint"
@@ -256,7 +256,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
     checkpoint = tmp_path / "state"
     words = ["train", train_file, "--epochs", 3, "--checkpoint", checkpoint, "-o", tmp_path / "m"]
     with monkeypatch.context() as patch:
-        patch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+        patch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
         patch.setattr("headway.cli.train.training_progress", lambda: _interrupting(1))
         assert str(checkpoint) in invoke(*words, status=130).stderr
     before = checkpoint.read_bytes()
@@ -268,7 +268,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
 
 def test_a_real_ctrl_c(train_file: Path, tmp_path: Path) -> None:
     code = (
-        "import headway.training.monitor as t, sys; t.CHECKPOINT_SECONDS = 0; from headway.cli import main; "
+        "import headway.learning.monitor as t, sys; t.CHECKPOINT_SECONDS = 0; from headway.cli import main; "
         f"sys.argv = ['headway', 'train', {str(train_file)!r}, '--epochs', '1000000', '-o', 'm']; main()"
     )
     process = subprocess.Popen(

@@ -1,6 +1,6 @@
 """Mentions and pairs of mentions in plain Python, from the words of the document: strings, sets, dictionaries.
 
-The twin of `attributes`, `pairs` and `candidates`; nothing here is shared with them.
+The twin of `attributes`, `pairs` and `antecedents`; nothing here is shared with them.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def naive_atoms(mentions: Sequence[NaiveMention], candidates: Sequence[int], a: 
     return found
 
 
-# Candidates
+# Antecedents
 
 
 def lets_through(mentions: Sequence[NaiveMention], a: int, m: int, near: int, sentences: int) -> set[str]:
@@ -294,7 +294,7 @@ def lets_through(mentions: Sequence[NaiveMention], a: int, m: int, near: int, se
     return found
 
 
-def naive_candidates(
+def naive_antecedents(
     document: Document, near: int, sentences: int, clusters: Sequence[int] | None = None
 ) -> list[list[int]]:
     """The antecedents of each mention; with gold clusters, all but the first mention of each have a right one."""

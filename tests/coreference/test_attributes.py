@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.coreference.attributes import ATTRIBUTES, KINDS, Described, describe
+from headway.coreference.attributes import ATTRIBUTES, KINDS, DescribedMention, describe_mentions
 from headway.errors import TreebankError
 from headway.treebank import Sentence
 
@@ -27,8 +27,8 @@ HOUSE = sentence(
 )
 
 
-def described(made: Sentence, *words: int) -> tuple[Described, dict[str, str]]:
-    (found,) = describe(document([made], [(0, words)]))
+def described(made: Sentence, *words: int) -> tuple[DescribedMention, dict[str, str]]:
+    (found,) = describe_mentions(document([made], [(0, words)]))
     return found
 
 
@@ -123,7 +123,7 @@ def test_initials(forms: str, tags: str, initials: str) -> None:
 def test_what_other_mentions_add() -> None:
     made = sentence("the DET 2 det", "dog NOUN 0 root", "a DET 4 det", "dog NOUN 2 nmod", "old ADJ 4 amod")
     spans = [(0, (1, 2, 3, 4, 5)), (0, (2,)), (0, (3, 4, 5)), (1, (1, 2)), (1, (3, 4))]
-    found = [attributes for _, attributes in describe(document([made, made], spans))]
+    found = [attributes for _, attributes in describe_mentions(document([made, made], spans))]
     assert [attributes["seen"] for attributes in found] == ["new", "head", "head", "string", "string"]
     assert [attributes["inside"] for attributes in found] == ["no", "yes", "yes", "no", "no"]
     assert {attributes["count"] for attributes in found} == {"3"}  # 4 to 7
@@ -137,9 +137,9 @@ def talk(*sentences: str) -> list[tuple[str, str]]:
         comments = [f"# {name} = {value}" for name, value in named if value != "-"]
         made.append(sentence("I PRON 0 root", comments=comments))
     text = document(made, [(number, (1,)) for number in range(len(made))])
-    for mine, theirs in zip(describe(text), naive_talk(text), strict=True):
+    for mine, theirs in zip(describe_mentions(text), naive_talk(text), strict=True):
         assert (mine[0].speaker or None, mine[0].addressee or None) == theirs
-    return [(mention.speaker, mention.addressee) for mention, _ in describe(text)]
+    return [(mention.speaker, mention.addressee) for mention, _ in describe_mentions(text)]
 
 
 def test_who_speaks_to_whom() -> None:
@@ -155,7 +155,7 @@ def test_who_speaks_to_whom() -> None:
 @given(SEEDS)
 def test_against_plain_python(seed: int) -> None:
     text = random_document(seed)
-    found, expected = describe(text), naive_attributes(text)
+    found, expected = describe_mentions(text), naive_attributes(text)
     assert len(found) == len(expected) == len(text.mentions)
     for (mention, attributes), naive, twin in zip(found, expected, naive_mentions(text), strict=True):
         assert {name: attributes[name] for name in naive} == naive
@@ -167,7 +167,7 @@ def test_against_plain_python(seed: int) -> None:
 
 
 def test_no_mentions() -> None:
-    assert describe(document([HOUSE], [])) == []
+    assert describe_mentions(document([HOUSE], [])) == []
 
 
 @pytest.mark.parametrize(
@@ -182,4 +182,4 @@ def test_a_tree_is_needed(wrong: Sentence, cause: str) -> None:
     """Also of a sentence without mentions."""
     for text in (document([wrong], [(0, (1,))]), document([HOUSE, wrong], [(0, (1,))])):
         with pytest.raises(TreebankError, match=cause):
-            describe(text)
+            describe_mentions(text)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.coreference.attributes import ATTRIBUTES, KINDS
-from headway.coreference.coding import LEAST, ROOT, UNKNOWN, Coder
+from headway.coreference.coding import LEAST, ROOT, UNKNOWN, MentionCoder
 from headway.errors import TemplateError, TreebankError
 from headway.treebank import Sentence
 
@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def test_values_are_numbered_that_are_seen_often_enough() -> None:
     texts = [random_document(seed) for seed in range(12)]
-    coder = Coder.learn(iter(texts))
+    coder = MentionCoder.learn(iter(texts))
     counts: dict[str, Counter[str]] = {}
     for text in texts:
         for attributes in naive_attributes(text):
@@ -41,7 +41,7 @@ def test_values_are_numbered_that_are_seen_often_enough() -> None:
 
 @given(SEEDS)
 def test_codes_are_the_values(seed: int) -> None:
-    coder = Coder.learn([random_document(seed ^ 1), random_document(seed ^ 2), random_document(seed)])
+    coder = MentionCoder.learn([random_document(seed ^ 1), random_document(seed ^ 2), random_document(seed)])
     text = random_document(seed)
     coded, expected = coder.code(text), naive_attributes(text)
     assert (coded.codes[0] == ROOT).all()
@@ -59,7 +59,7 @@ def test_codes_are_the_values(seed: int) -> None:
 def test_numbers_are_equal_where_texts_are(seed: int) -> None:
     text = random_document(seed)
     mentions = naive_mentions(text)
-    coded = Coder.learn([text]).code(text)
+    coded = MentionCoder.learn([text]).code(text)
     texts = {
         "string": [m.text for m in mentions],
         "core": [m.core for m in mentions],
@@ -96,7 +96,7 @@ def test_numbers_are_equal_where_texts_are(seed: int) -> None:
 @given(SEEDS)
 def test_words_are_counted_through_the_document(seed: int) -> None:
     text = random_document(seed)
-    coded = Coder.learn([text]).code(text)
+    coded = MentionCoder.learn([text]).code(text)
     words = [(s, w) for s, sentence in enumerate(text.sentences) for w in range(1, len(sentence) + 1)]
     for m, mention in enumerate(naive_mentions(text), start=1):
         assert coded.sentence[m] == mention.sentence
@@ -113,8 +113,8 @@ def test_words_are_counted_through_the_document(seed: int) -> None:
 
 
 def test_values_as_they_are_saved() -> None:
-    coder = Coder.learn(head_match_documents(0, 3))
-    assert Coder.from_values({name: list(values) for name, values in coder.values.items()}) == coder
+    coder = MentionCoder.learn(head_match_documents(0, 3))
+    assert MentionCoder.from_values({name: list(values) for name, values in coder.values.items()}) == coder
 
 
 @pytest.mark.parametrize("change", ["one missing", "one more"])
@@ -125,11 +125,11 @@ def test_values_of_other_attributes(change: str) -> None:
     else:
         values["colour"] = []
     with pytest.raises(TemplateError, match="a coder needs values for the attributes kind"):
-        Coder.from_values(values)
+        MentionCoder.from_values(values)
 
 
 def test_nothing_to_code() -> None:
-    coder = Coder.learn([])
+    coder = MentionCoder.learn([])
     for text in (document([], []), document([sentence("a NOUN 0 root")], [])):
         coded = coder.code(text)
         assert coded.codes.shape == (1, len(ATTRIBUTES))
@@ -141,6 +141,6 @@ def test_nothing_to_code() -> None:
 def test_a_sentence_without_a_tree() -> None:
     bare = document([sentence("a NOUN 0 root"), Sentence.from_words(["b"])], [(0, (1,))])
     with pytest.raises(TreebankError, match="has no heads"):
-        Coder.learn([bare])
+        MentionCoder.learn([bare])
     with pytest.raises(TreebankError, match="has no heads"):
-        Coder.learn([]).code(bare)
+        MentionCoder.learn([]).code(bare)

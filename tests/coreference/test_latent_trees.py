@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headway.coreference import Document, read_documents
-from headway.coreference.candidates import Candidates, Sieves
-from headway.coreference.coding import LEAST, Coded, Coder
+from headway.coreference.antecedents import Antecedents, Sieves
+from headway.coreference.coding import LEAST, CodedDocument, MentionCoder
 from headway.coreference.latent_trees import (
     NEGLIGIBLE,
     ClosestTrees,
@@ -34,12 +34,12 @@ from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass
 
-from .naive_pairs import naive_atoms, naive_attributes, naive_candidates, naive_mentions, naive_path
+from .naive_pairs import naive_antecedents, naive_atoms, naive_attributes, naive_mentions, naive_path
 from .toy_documents import document, random_document, sentence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Material = tuple[Coded, Candidates, Ints]
+Material = tuple[CodedDocument, Antecedents, Ints]
 
 GUM = Path(__file__).resolve().parents[3] / "shared" / "data" / "ud" / "UD_English-GUM"
 SEEDS = st.integers(0, 2**32 - 1)
@@ -52,20 +52,20 @@ WHOLE = np.array([0])  # the only example where a document is one
 
 
 @cache
-def coder() -> Coder:
-    return Coder.learn([random_document(seed) for seed in range(30)])
+def coder() -> MentionCoder:
+    return MentionCoder.learn([random_document(seed) for seed in range(30)])
 
 
-def material(text: Document, numbering: Coder | None = None) -> Material:
+def material(text: Document, numbering: MentionCoder | None = None) -> Material:
     coded = (numbering or coder()).code(text)
-    return coded, SIEVES.candidates(coded, text.clusters), text.clusters
+    return coded, SIEVES.antecedents(coded, text.clusters), text.clusters
 
 
-def rows_of(arcs: Candidates) -> list[list[int]]:
+def rows_of(arcs: Antecedents) -> list[list[int]]:
     return [arcs.antecedent[start:end].tolist() for start, end in pairwise(arcs.start.tolist())]
 
 
-def heads_of(chosen: Floats, arcs: Candidates) -> list[int]:
+def heads_of(chosen: Floats, arcs: Antecedents) -> list[int]:
     """The tree of a document's arcs, one a mention."""
     assert set(chosen.tolist()) <= {0.0, 1.0}
     assert arcs.mention[chosen > 0].tolist() == list(range(1, len(arcs.start)))
@@ -87,7 +87,7 @@ def small(seed: int) -> Document:
     return random_document(seed, sentences=2, words=5, mentions=3)
 
 
-def listed(arcs: Candidates, scores: Floats) -> list[tuple[float, list[int]]]:
+def listed(arcs: Antecedents, scores: Floats) -> list[tuple[float, list[int]]]:
     """Every tree of candidate arcs with its score."""
     places = [range(start, end) for start, end in pairwise(arcs.start.tolist())]
     return [(float(scores[list(tree)].sum()), [-1, *arcs.antecedent[list(tree)].tolist()]) for tree in product(*places)]
@@ -122,7 +122,7 @@ def test_best_and_constrained_against_enumeration(seed: int) -> None:
     assert heads_of(trees.constrained(scores, WHOLE), arcs) == max(right)[1]
 
 
-def arc_probabilities(trees: list[tuple[float, list[int]]], arcs: Candidates, temperature: float) -> Floats:
+def arc_probabilities(trees: list[tuple[float, list[int]]], arcs: Antecedents, temperature: float) -> Floats:
     """The probability of each arc where a tree's is proportional to exp(score / temperature)."""
     top = max(score for score, _ in trees)
     total, found = 0.0, np.zeros(len(arcs.antecedent))
@@ -365,7 +365,7 @@ class Naive:
                 {name: value if counts[name, value] >= LEAST else "unknown" for name, value in each.items()}
                 for each in attributes
             ]
-            rows = naive_candidates(text, SIEVES.mentions, SIEVES.sentences, text.clusters.tolist())
+            rows = naive_antecedents(text, SIEVES.mentions, SIEVES.sentences, text.clusters.tolist())
             begin = len(self.mentions)
             for m, row in enumerate(rows, start=1):
                 self.mentions.append([(a, self.fired(text, known, row, a, m), self.right(text, a, m)) for a in row])
@@ -417,7 +417,7 @@ class Naive:
 @pytest.mark.parametrize(("margin", "root_weight"), [(0.0, 1.0), (4.0, 1.0), (2.5, 2.5)])
 def test_learning_against_a_dictionary_of_weights(longest: int | None, margin: float, root_weight: float) -> None:
     texts = [random_document(seed) for seed in range(20, 30)]
-    numbering = Coder.learn(texts)
+    numbering = MentionCoder.learn(texts)
     parts = [material(text, numbering) for text in texts]
     trees = mention_trees(FEATURES, parts, longest, root_weight)
     naive = Naive(texts, longest, root_weight)
@@ -438,13 +438,13 @@ def test_learning_against_a_dictionary_of_weights(longest: int | None, margin: f
 def test_constrained_yields_the_gold_clusters_of_gum() -> None:
     """Of every development document, with the sieves that come with Headway."""
     documents = list(read_documents(GUM / "en_gum-ud-dev.conllu.gz"))
-    numbering = Coder.learn(documents)
+    numbering = MentionCoder.learn(documents)
     rng = np.random.default_rng(0)
     inserted = 0
     for text in documents:
         coded = numbering.code(text)
-        arcs = Sieves().candidates(coded, text.clusters)
-        inserted += len(arcs.antecedent) - len(Sieves().candidates(coded).antecedent)
+        arcs = Sieves().antecedents(coded, text.clusters)
+        inserted += len(arcs.antecedent) - len(Sieves().antecedents(coded).antecedent)
         trees = mention_trees(SMALL, [(coded, arcs, text.clusters)], None)
         for scale in (0.0, 1.0, 100.0):
             weights = rng.normal(size=trees.size) * scale

@@ -14,59 +14,68 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.archive import Archive, load_archive, save_archive
-from headway.coreference.candidates import Sieves
-from headway.coreference.coding import Coder
+from headway.coreference import Document
+from headway.coreference.antecedents import Sieves
+from headway.coreference.coding import MentionCoder
 from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
+from headway.coreference.resolver import Resolver
 from headway.errors import ArchiveError, TreebankError
-from headway.resolver import Resolver
+from headway.inference.batch import Ints
+from headway.models.protocol import Options
+from headway.parallel import SERIAL, Threads
 from headway.treebank import Sentence
 
-from .naive_pairs import naive_candidates
+from .naive_pairs import naive_antecedents
 from .toy_documents import document, random_document, sentence
 
 
 @cache
 def model() -> CoreferenceModel:
     """Under random weights that single precision holds."""
-    coder = Coder.learn([random_document(seed) for seed in range(20)])
+    coder = MentionCoder.learn([random_document(seed) for seed in range(20)])
     features = PairFeatures.compile(parse_pair_templates("p.head m.first | - m\na.lemma p.path | - am"), [7, 9, 8, 6])
     weights = np.random.default_rng(1).normal(size=features.size).astype(np.float32).astype(np.float64)
     return CoreferenceModel(coder, Sieves(3, 1), features, weights, {"seed": 1, "from": "nowhere"})
+
+
+def heads(text: Document, under: CoreferenceModel | None = None) -> Ints:
+    (found,) = (under or model()).predict([text], Options(), SERIAL)
+    return found
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_heads_are_each_mentions_best_candidates(seed: int) -> None:
     text = random_document(seed)
     coded = model().coder.code(text)
-    scores = model().features.score(model().weights, stretch(coded, model().sieves.candidates(coded))).tolist()
+    scores = model().features.score(model().weights, stretch(coded, model().sieves.antecedents(coded))).tolist()
     expected = [-1]
-    for row in naive_candidates(text, 3, 1):
+    for row in naive_antecedents(text, 3, 1):
         own, scores = scores[: len(row)], scores[len(row) :]
         expected.append(max(zip(own, row, strict=True))[1])
-    assert model().heads(text).tolist() == expected
-    assert model().heads(text.with_clusters(np.zeros(len(text.mentions), np.int64))).tolist() == expected
+    assert heads(text).tolist() == expected
+    assert heads(text.with_clusters(np.zeros(len(text.mentions), np.int64))).tolist() == expected
 
 
 def test_documents_without_mentions() -> None:
-    assert model().heads(document([sentence("a X 0 x")], [])).tolist() == [-1]
-    assert model().heads(document([], [])).tolist() == [-1]
+    assert heads(document([sentence("a X 0 x")], [])).tolist() == [-1]
+    assert heads(document([], [])).tolist() == [-1]
 
 
 def test_a_sentence_without_a_tree() -> None:
     with pytest.raises(TreebankError, match="has no heads"):
-        model().heads(document([Sentence.from_words(["a"], upos=["NOUN"])], [(0, (1,))]))
+        heads(document([Sentence.from_words(["a"], upos=["NOUN"])], [(0, (1,))]))
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
     path = tmp_path / "toy.headway"
     save_archive(model().to_archive(), path)
-    found = CoreferenceModel.from_archive(load_archive(path, KIND), str(path))
+    found = CoreferenceModel.from_archive(load_archive(path, KIND))
     assert (found.coder, found.sieves, found.about) == (model().coder, model().sieves, model().about)
     assert (found.features.templates, found.features.bits) == (model().features.templates, model().features.bits)
     np.testing.assert_array_equal(found.weights, model().weights)
     for seed in range(30, 40):
-        np.testing.assert_array_equal(found.heads(random_document(seed)), model().heads(random_document(seed)))
+        np.testing.assert_array_equal(heads(random_document(seed), found), heads(random_document(seed)))
 
 
 def put(data: Any, *path: Any) -> None:
@@ -144,3 +153,42 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         path.write_bytes(whole[:cut])
         with pytest.raises(ArchiveError):
             Resolver.load(path)
+
+
+def test_documents_are_predicted_in_their_order_by_any_executor() -> None:
+    texts = [random_document(seed) for seed in range(12)]
+    alone = [heads(text).tolist() for text in texts]
+    for executor in (SERIAL, Threads(3)):
+        assert [found.tolist() for found in model().predict(texts, Options(), executor)] == alone
+    assert model().predict([], Options(), Threads(2)) == []
+
+
+def test_what_the_registry_asks() -> None:
+    assert (model().kind, model().task, model().requires) == ("coreference", "coreference", {"trees"})
+
+
+def test_the_description() -> None:
+    found = model().describe()
+    assert found.rows[0] == ("model", "coreference")
+    assert {("weights", str(model().weights.size)), ("seed", "1"), ("from", "nowhere")} <= set(found.rows)
+    (table,) = found.tables
+    assert table.rows[0] == ("pairs: 4 templates", "weights")
+    assert table.rows[1:-1] == tuple(
+        (" ".join(template), str(1 << bits))
+        for template, bits in zip(model().features.templates, model().features.bits, strict=True)
+    )
+    assert table.rows[-1] == ("all", str(model().weights.size))
+    assert parse_pair_templates("\n".join(found.templates["pairs"])) == model().features.templates
+    assert found.data["sieves"] == {"mentions": 3, "sentences": 1}
+    assert found.data["about"] == model().about
+    assert found.data["weights"] == sum(block["weights"] for block in found.data["templates"]["pairs"])
+    assert json.loads(json.dumps(found.data)) == found.data
+
+
+@pytest.mark.parametrize("name", list(DAMAGE))
+def test_damage_is_an_error_of_lookup_or_value(name: str) -> None:
+    archive = model().to_archive()
+    data = json.loads(json.dumps(archive.data))
+    DAMAGE[name](data)
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        CoreferenceModel.from_archive(Archive(KIND, data, archive.arrays))

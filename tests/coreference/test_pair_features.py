@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headway.coreference import Document
+from headway.coreference.antecedents import Antecedents, Sieves, right_arcs
 from headway.coreference.attributes import ATTRIBUTES
-from headway.coreference.candidates import Candidates, Sieves, right_arcs
-from headway.coreference.coding import Coded, Coder
-from headway.coreference.pair_features import PairFeatures, Template, pair_templates, parse_pair_templates, stretch
+from headway.coreference.coding import CodedDocument, MentionCoder
+from headway.coreference.pair_features import PairFeatures, PairTemplate, pair_templates, parse_pair_templates, stretch
 from headway.coreference.pairs import PAIR_ATOMS
 from headway.errors import TemplateError
 
@@ -29,19 +29,19 @@ FEW = parse_pair_templates("p.head p.sentences | - m am\na.label m.first | - m\n
 
 
 @cache
-def coder() -> Coder:
-    return Coder.learn([random_document(seed) for seed in range(30)])
+def coder() -> MentionCoder:
+    return MentionCoder.learn([random_document(seed) for seed in range(30)])
 
 
-def coded_arcs(text: Document) -> tuple[Coded, Candidates]:
+def coded_arcs(text: Document) -> tuple[CodedDocument, Antecedents]:
     coded = coder().code(text)
-    return coded, SIEVES.candidates(coded)
+    return coded, SIEVES.antecedents(coded)
 
 
 class Naive:
     """The features as the module's text has them, in Python's integers."""
 
-    def __init__(self, templates: Sequence[Template], bits: Sequence[int]) -> None:
+    def __init__(self, templates: Sequence[PairTemplate], bits: Sequence[int]) -> None:
         self.templates, self.bits = templates, bits
         self.begin = [sum(1 << b for b in bits[:t]) for t in range(len(bits))]
         self.multipliers = []
@@ -50,20 +50,20 @@ class Naive:
             digests = {atom: blake2b(f"{text} {atom}".encode(), digest_size=8) for atom in (*template, "p.root")}
             self.multipliers.append({a: int.from_bytes(d.digest(), "little") | 1 for a, d in digests.items()})
 
-    def keys(self, coded: Coded, arcs: Candidates, k: int) -> list[int]:
+    def keys(self, coded: CodedDocument, arcs: Antecedents, k: int) -> list[int]:
         a, m = int(arcs.antecedent[k]), int(arcs.mention[k])
         values = {f"p.{name}": int(arcs.atoms[k, i]) for i, name in enumerate(PAIR_ATOMS)}
         for i, name in enumerate(ATTRIBUTES):
             values[f"a.{name}"], values[f"m.{name}"] = int(coded.codes[a, i]), int(coded.codes[m, i])
         return [sum(x * (values[atom] + 1) for atom, x in each.items()) % 2**64 for each in self.multipliers]
 
-    def places(self, coded: Coded, arcs: Candidates, k: int) -> list[int]:
+    def places(self, coded: CodedDocument, arcs: Antecedents, k: int) -> list[int]:
         """Where the weights of an arc are."""
         keys = self.keys(coded, arcs, k)
         return [at + key // 2 ** (64 - b) for at, key, b in zip(self.begin, keys, self.bits, strict=True)]
 
 
-def both(templates: Sequence[Template], seed: int) -> tuple[PairFeatures, Naive, Floats]:
+def both(templates: Sequence[PairTemplate], seed: int) -> tuple[PairFeatures, Naive, Floats]:
     """Features with blocks of random sizes, their twin, and weights."""
     rng = np.random.default_rng(seed)
     bits = rng.integers(1, 12, len(templates)).tolist()
@@ -140,8 +140,8 @@ def test_stretches_score_like_the_whole(seed: int) -> None:
 def test_the_root_is_known_to_every_template() -> None:
     """A mention of which nothing is known below the root, and below one of which nothing is known either."""
     text = document([sentence("a X 0 x"), sentence("b X 0 x")], [(0, (1,)), (1, (1,))])
-    coded = Coder.learn([]).code(text)
-    arcs = SIEVES.candidates(coded)
+    coded = MentionCoder.learn([]).code(text)
+    arcs = SIEVES.antecedents(coded)
     features = PairFeatures.compile([("m.head",), ("m.lemma", "m.cite")], [1, 1])
     keys = features.keys(stretch(coded, arcs), np.arange(3))
     np.testing.assert_array_equal(keys[0], keys[1])  # both from the root, both unknown
@@ -242,6 +242,6 @@ def test_no_arcs_at_all() -> None:
         ([("p.head", "x.first")], [4], "are damaged"),
     ],
 )
-def test_what_no_model_has(templates: list[Template], bits: list[int], cause: str) -> None:
+def test_what_no_model_has(templates: list[PairTemplate], bits: list[int], cause: str) -> None:
     with pytest.raises(TemplateError, match=cause):
         PairFeatures.compile(templates, bits)

@@ -11,24 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.coreference import Document, read_documents
-from headway.coreference.candidates import Candidates, Sieves
-from headway.coreference.coding import Coder
+from headway.coreference.antecedents import Antecedents, Sieves
+from headway.coreference.coding import MentionCoder
 from headway.coreference.pairs import PAIR_ATOMS, pair_atoms
 
-from .naive_pairs import Path, naive_atoms, naive_candidates, naive_mentions, naive_path
+from .naive_pairs import Path, naive_antecedents, naive_atoms, naive_mentions, naive_path
 from .toy_documents import document, random_document, sentence
 
 GUM = FilePath(__file__).resolve().parents[3] / "shared" / "data" / "ud" / "UD_English-GUM"
 SEEDS = st.integers(0, 2**32 - 1)
-CODER = Coder.learn([])
+CODER = MentionCoder.learn([])
 ALL = Sieves(1000, 1000)
 
 
-def arcs_of(text: Document, sieves: Sieves = ALL) -> Candidates:
-    return sieves.candidates(CODER.code(text))
+def arcs_of(text: Document, sieves: Sieves = ALL) -> Antecedents:
+    return sieves.antecedents(CODER.code(text))
 
 
-def atom(arcs: Candidates, name: str, a: int, m: int) -> int:
+def atom(arcs: Antecedents, name: str, a: int, m: int) -> int:
     """One atom of the arc from a to m."""
     (place,) = np.flatnonzero((arcs.antecedent == a) & (arcs.mention == m))
     return int(arcs.atoms[place, PAIR_ATOMS.index(name)])
@@ -36,7 +36,7 @@ def atom(arcs: Candidates, name: str, a: int, m: int) -> int:
 
 def assert_as_in_plain_python(text: Document, near: int, sentences: int) -> None:
     arcs = arcs_of(text, Sieves(near, sentences))
-    mentions, candidates = naive_mentions(text), naive_candidates(text, near, sentences)
+    mentions, candidates = naive_mentions(text), naive_antecedents(text, near, sentences)
     for row, a, m in zip(arcs.atoms.tolist(), arcs.antecedent.tolist(), arcs.mention.tolist(), strict=True):
         expected = naive_atoms(mentions, candidates[m - 1], a, m)
         found = dict(zip(PAIR_ATOMS, row, strict=True))

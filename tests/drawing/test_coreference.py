@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.drawing import MentionText, coreference_drawing, coreference_page, palette, save_drawing, to_svg
-from headway.drawing.coreference import CAP, CLUSTER_COLOURS, STEP, latent_tree, shortened
+from headway.drawing.coreference import CAP, STEP, shortened
+from headway.drawing.latent_tree import CLUSTER_COLOURS, latent_tree
 from headway.drawing.primitives import Drawing, Group, Path, Point, Polygon, Rectangle, Text
 from headway.drawing.text_width import text_width
 from headway.errors import ArcError, HeadsError, ShapeError, TreebankError

@@ -187,7 +187,7 @@ def test_everything_is_on_the_sheet(sentence: Sentence, kind: int, data: st.Data
             drawing = tree_drawing(sentence)
         case 1:
             p = data.draw(st.lists(st.floats(0, 1), min_size=n + 1, max_size=n + 1))
-            drawing = tree_drawing(sentence, probabilities=p, threshold=data.draw(st.sampled_from([0.0, 0.5, 1.0])))
+            drawing = tree_drawing(sentence, probabilities=p, unsure_below=data.draw(st.sampled_from([0.0, 0.5, 1.0])))
         case 2:
             heads = data.draw(_heads(n))
             drawing = comparison_drawing(sentence, sentence.with_tree(heads, (None, *("obj",) * n)))

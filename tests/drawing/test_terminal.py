@@ -129,7 +129,7 @@ def test_unsure_arcs_have_a_question_mark_and_a_percentage(data: st.DataObject, 
     sentence = data.draw(sentences(max_words=6).filter(lambda sentence: len(sentence) > 0))
     p = data.draw(probabilities(len(sentence)))
     plain = tree_text(sentence).split("\n")
-    marked = tree_text(sentence, probabilities=p, below=below).split("\n")
+    marked = tree_text(sentence, probabilities=p, unsure_below=below).split("\n")
     every = tree_text(sentence, probabilities=p).split("\n")
     for line, with_mark, with_percentage, each in zip(plain, marked, every, p[1:], strict=True):
         assert with_mark.startswith(line)
@@ -139,8 +139,8 @@ def test_unsure_arcs_have_a_question_mark_and_a_percentage(data: st.DataObject, 
 
 @given(sentences(max_words=6), st.booleans())
 def test_colours_are_only_added(sentence: Sentence, ascii: bool) -> None:
-    coloured = tree_text(sentence, probabilities=[0.2] * (len(sentence) + 1), below=0.5, color=True, ascii=ascii)
-    plain = tree_text(sentence, probabilities=[0.2] * (len(sentence) + 1), below=0.5, ascii=ascii)
+    coloured = tree_text(sentence, probabilities=[0.2] * (len(sentence) + 1), unsure_below=0.5, color=True, ascii=ascii)
+    plain = tree_text(sentence, probabilities=[0.2] * (len(sentence) + 1), unsure_below=0.5, ascii=ascii)
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
     assert "\x1b" not in plain
     assert ("\x1b" in coloured) == (len(sentence) > 0)

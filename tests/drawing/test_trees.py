@@ -61,7 +61,7 @@ def test_a_sentence_without_a_tree_cannot_be_drawn() -> None:
 def test_arcs_are_shaded_by_probability_and_dashed_below_the_threshold(data: st.DataObject, threshold: float) -> None:
     sentence = data.draw(sentences())
     p = data.draw(probabilities(len(sentence)))
-    drawing = tree_drawing(sentence, probabilities=p, threshold=threshold)
+    drawing = tree_drawing(sentence, probabilities=p, unsure_below=threshold)
     assert len(groups(drawing)) == len(sentence)
     for group, each in zip(groups(drawing), p[1:], strict=True):
         path, marked = path_of(group), f"{each:.2f}"

@@ -130,7 +130,7 @@ def test_development_data_choose_the_pass_and_measure_the_pruning(model: str) ->
 
 @every_model
 def test_an_interrupted_training_goes_on(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.training.monitor.CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
     settings: dict[str, Any] = {"model": model, "labels": "none", "tags": "gold", "epochs": 3}
     text, file = sentences(12, 11, crossing=True), tmp_path / "checkpoint"
 

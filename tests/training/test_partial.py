@@ -13,6 +13,7 @@ from headway.drawing.terminal import tree_text
 from headway.errors import EvaluationError, TrainingError, TreebankError
 from headway.evaluation import evaluate, evaluate_conll2018
 from headway.features.coding import Coder
+from headway.learning import monitor as monitoring
 from headway.learning.examples import Trees
 from headway.models.arc_factored import ArcExamples, PartialExamples, code_trees
 from headway.pipeline import Parser
@@ -26,7 +27,6 @@ from headway.training import (
     train_labeller,
     training_trees,
 )
-from headway.training import monitor as monitoring
 from headway.treebank import Sentence, is_projective, require_tree, write_treebank
 from tests.models.toy_treebank import LABELS, sentences
 

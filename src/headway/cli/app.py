@@ -57,9 +57,9 @@ def headway(
     """Headway finds the head of every word: train a dependency parser, parse, evaluate."""
 
 
-_coref = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Coreference: train, parse, evaluate.")
+_coref = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Coreference: train, resolve, evaluate.")
 _coref.command(epilog=_examples(*coref.TRAIN_EXAMPLES))(coref.train)
-_coref.command(epilog=_examples(*coref.PARSE_EXAMPLES))(coref.parse)
+_coref.command(epilog=_examples(*coref.RESOLVE_EXAMPLES))(coref.resolve)
 _coref.command(epilog=_examples(*coref.EVALUATE_EXAMPLES))(coref.evaluate)
 
 app.command(epilog=_examples(*train.EXAMPLES))(train.train)

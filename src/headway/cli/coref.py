@@ -1,6 +1,6 @@
-"""`headway coref train | parse | evaluate`: which mentions of a document name the same thing.
+"""`headway coref train | resolve | evaluate`: which mentions of a document refer to the same thing.
 
-Documents are CoNLL-U with `Entity=` marks in MISC (`headway.coreference` has the format), and have dependency trees.
+Documents are CoNLL-U with dependency trees and `Entity=` marks in MISC (`headway.coreference` describes the format).
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from headway.cli.tables import printable, table
 from headway.errors import TreebankError
 
 if TYPE_CHECKING:
-    from headway.coreference import Document
-    from headway.evaluation import CoreferenceScores
+    from headway.coreference import CoreferenceScores, Document
 
 TRAIN_EXAMPLES = (
     "headway coref train train.conllu --dev dev.conllu -o model.coref",
     "headway coref train train.conllu --margin 30 --root-weight 1.5 -o model.coref",
 )
-PARSE_EXAMPLES = (
-    "headway coref parse model.coref new.conllu -o resolved.conllu",
-    "headway parse en news.txt | headway coref parse model.coref - --mentions trees --drop-singletons",
+RESOLVE_EXAMPLES = (
+    "headway coref resolve model.coref new.conllu -o resolved.conllu",
+    "headway parse en news.txt | headway coref resolve model.coref - --mentions trees --drop-singletons",
 )
 EVALUATE_EXAMPLES = (
     "headway coref evaluate gold.conllu resolved.conllu",
@@ -57,46 +56,49 @@ class Mentions(StrEnum):
 
 def train(
     train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="Documents with trees and Entity= marks: CoNLL-U; - is stdin.")
+        str,
+        typer.Argument(metavar="TRAIN", help="Documents with trees and Entity= marks, CoNLL-U; - is stdin."),
     ],
     *,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")],
     dev: Annotated[
-        str | None, typer.Option(metavar="DEV", help="Development documents: choose the best pass, stop early.")
+        str | None, typer.Option(metavar="DEV", help="Development documents: keep the best pass, stop early.")
     ] = None,
-    margin: Annotated[float, typer.Option(min=0, metavar="C", help="The margin; 0 asks for none.")] = 10.0,
+    margin: Annotated[float, typer.Option(min=0, metavar="C", help="The margin; 0 turns it off.")] = 10.0,
     root_weight: Annotated[
-        float, typer.Option(min=0, metavar="W", help="What starting a cluster costs within the margin.")
+        float,
+        typer.Option(min=0, metavar="W", help="The cost of starting a cluster by mistake; others cost 1."),
     ] = 1.0,
     temperature: Annotated[
         float,
-        typer.Option(min=0, metavar="T", help="0: the latent perceptron; above: a log-linear model, steps of 1/T."),
+        typer.Option(min=0, metavar="T", help="0: latent perceptron; above 0: log-linear model, in steps of 1/T."),
     ] = 30.0,
     types: Annotated[
-        bool, typer.Option("--types", help="Use the entity types of the marks; they must be known later, too.")
+        bool, typer.Option("--types", help="Use the entity types of the marks; documents to resolve need them too.")
     ] = False,
     drop_singletons: Annotated[
-        bool, typer.Option("--drop-singletons", help="Leave out mentions that are alone in their clusters.")
+        bool, typer.Option("--drop-singletons", help="Ignore mentions that are alone in their clusters.")
     ] = False,
     stretch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Update after N mentions.", show_default="10")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Update after every N mentions.", show_default="10"),
     ] = None,
     documents: Annotated[
-        bool, typer.Option("--whole-documents", help="Update after each document, as in the paper.")
+        bool, typer.Option("--whole-documents", help="Update after every document, as in the paper.")
     ] = False,
-    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="Passes over the data, at most.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="The most passes over the data.")] = 10,
     patience: options.PatienceOption = 4,
     seed: options.SeedOption = 0,
 ) -> None:
     """Train a coreference model.
 
-    Behind the clusters of every document is a tree over its mentions, which is latent.
+    The clusters of a document are learned through trees over its mentions, which nobody annotated: they are latent.
     """
     if documents and stretch is not None:
-        raise typer.BadParameter("--stretch and --whole-documents exclude each other; give one of them")
+        raise typer.BadParameter("--stretch and --whole-documents exclude each other; give only one of them")
     require_one_standard_input(train, dev)
     options.require_place_for(output)
-    from headway.resolver import Resolver
+    from headway.coreference.resolver import Resolver
 
     try:
         with training_progress() as show:
@@ -119,27 +121,27 @@ def train(
     typer.echo(summary(output, resolver.model.about))
 
 
-def parse(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="What headway coref train wrote.")],
-    input: Annotated[str, typer.Argument(metavar="INPUT", help="Documents with trees: CoNLL-U; - is standard input.")],
+def resolve(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model that headway coref train wrote.")],
+    input: Annotated[str, typer.Argument(metavar="INPUT", help="Documents with trees, CoNLL-U; - is standard input.")],
     *,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to; - is standard output.")] = "-",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="The file to write; - is stdout.")] = "-",
     mentions: Annotated[
-        Mentions, typer.Option(help="Cluster the mentions that INPUT marks, or those that its trees have.")
+        Mentions, typer.Option(help="Cluster the mentions marked in INPUT, or those found in its trees.")
     ] = Mentions.GIVEN,
     drop_singletons: Annotated[
-        bool, typer.Option("--drop-singletons", help="Write no mention that is alone in its cluster.")
+        bool, typer.Option("--drop-singletons", help="Leave out mentions that are alone in their clusters.")
     ] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out documents whose marks make no sense, and count them.")
+        bool, typer.Option("--skip-bad", help="Skip documents with malformed marks, and count them.")
     ] = False,
 ) -> None:
     """Find the clusters of documents.
 
-    They are written as Entity= marks. Clusters that INPUT has are not looked at, and replaced. All else stays as it is.
+    Clusters are written as Entity= marks. Those already in INPUT are ignored and replaced; everything else is kept.
     """
     from headway.coreference import read_documents, write_documents
-    from headway.resolver import Resolver
+    from headway.coreference.resolver import Resolver
 
     resolver = Resolver.load(model)
     skipped = Skipped("document")
@@ -152,20 +154,19 @@ def parse(
 
 
 def evaluate(
-    gold: Annotated[str, typer.Argument(metavar="GOLD", help="Documents with the right clusters; - is stdin.")],
-    predicted: Annotated[str, typer.Argument(metavar="PREDICTED", help="The same documents with predicted ones.")],
+    gold: Annotated[str, typer.Argument(metavar="GOLD", help="Documents with gold clusters; - is standard input.")],
+    predicted: Annotated[str, typer.Argument(metavar="PREDICTED", help="The same documents with predicted clusters.")],
     *,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare clusters with the right ones.
+    """Score predicted clusters against gold ones.
 
-    MUC, B-cubed, CEAF, BLANC, LEA, the CoNLL average, twice: with the mentions that are alone in their clusters, and
-    without them on either side.
+    Prints MUC, B-cubed, CEAF, BLANC, LEA and the CoNLL average twice: once over all mentions, and once without those
+    that are alone in their clusters.
     """
     require_one_standard_input(gold, predicted)
-    from headway.coreference import read_documents
-    from headway.evaluation import evaluate_coreference
-    from headway.resolver import paired_documents
+    from headway.coreference import evaluate_coreference, read_documents
+    from headway.coreference.scores import paired_documents
 
     with SummedFile(gold) as gold_file, SummedFile(predicted) as file:
         pairs = paired_documents(read_documents(gold_file), read_documents(file))
@@ -185,7 +186,7 @@ def evaluate(
 
 
 def summary(output: Path, about: Mapping[str, Any]) -> str:
-    """What was trained, and the signature of its figures."""
+    """What was trained, with its signature."""
     settings, data, best = about["settings"], about["train"], about["best_pass"]
     dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
     score = "" if dev is None else f", dev CoNLL {dev:.2f}"
@@ -208,7 +209,7 @@ def _read(name: str, drop_singletons: bool) -> Iterator[Document]:
 
 
 def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Document]:
-    """The same documents, if there are none or any has mentions: documents without marks are a mistake."""
+    """The same documents; an error if there are some, but none has mentions, which must be a mistake."""
     seen = []
     stream = iter(documents)
     for document in stream:
@@ -217,7 +218,7 @@ def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Docu
             break
     if seen and not seen[-1].mentions:
         shown = "standard input" if name == "-" else name
-        remedy = "annotate mentions, or with headway coref parse take those of the trees (--mentions trees)"
+        remedy = "annotate mentions, or take those of the trees (headway coref resolve --mentions trees)"
         raise TreebankError(f"no document has Entity= marks; {remedy}", shown)
     return chain(seen, stream)
 

@@ -59,7 +59,7 @@ def coreference_pictures(documents: Iterable[Document], model: str | None) -> It
         for document in documents:
             yield CoreferencePicture(document, _chains(document.clusters), frozenset(), by_model=False)
         return
-    from headway.resolver import Resolver
+    from headway.coreference.resolver import Resolver
 
     resolver = Resolver.load(model)
     for document in documents:

@@ -42,7 +42,7 @@ EXAMPLES = (
 )
 
 _PROBABILITY = "HeadProbability="
-_THRESHOLD = 0.7
+_UNSURE_BELOW = 0.7
 
 
 class Picture(StrEnum):
@@ -328,7 +328,7 @@ def _drawing(found: _Found, right: Sentence | None, heatmap: bool, asked: bool |
     if heatmap:
         assert found.marginals is not None
         return heatmap_drawing(found.sentence, found.marginals)
-    return tree_drawing(found.sentence, probabilities=_shading(found, asked), threshold=_THRESHOLD)
+    return tree_drawing(found.sentence, probabilities=_shading(found, asked), unsure_below=_UNSURE_BELOW)
 
 
 def _target(input: str, output: str | None, picture: Picture, sentence: str | None, number: int) -> str:
@@ -403,10 +403,10 @@ def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None
         for each in found:
             name = output.replace("{n}", str(each.number))
             with text_target(name) as write:
-                write(tree_as_text(each.sentence, _shading(each, asked), _THRESHOLD, name) + "\n")
+                write(tree_as_text(each.sentence, _shading(each, asked), _UNSURE_BELOW, name) + "\n")
         return
     name = output or "-"
     with text_target(name) as write:
         for position, each in enumerate(found):
-            tree = tree_as_text(each.sentence, _shading(each, asked), _THRESHOLD, name)
+            tree = tree_as_text(each.sentence, _shading(each, asked), _UNSURE_BELOW, name)
             write("\n" * (position > 0) + tree + "\n")

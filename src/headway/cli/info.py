@@ -145,8 +145,8 @@ def _treebank_text(found: Statistics) -> str:
 
 
 def _describe_model(name: str, *, json: bool) -> None:
+    from headway.coreference.resolver import Resolver
     from headway.pipeline import Parser
-    from headway.resolver import Resolver
 
     model = Resolver.load(name).model if _is_coreference(name) else Parser.load(name)
     with SummedFile(name) as file:
@@ -197,7 +197,7 @@ def _print_templates(name: str, *, parts: bool) -> None:
 
 
 def _print_pair_templates(name: str, *, parts: bool) -> None:
-    from headway.resolver import Resolver
+    from headway.coreference.resolver import Resolver
 
     if parts:
         raise TemplateError(f"{name}: a coreference model has arcs only; its templates are those of --templates")

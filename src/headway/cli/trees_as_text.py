@@ -31,8 +31,8 @@ def text_target(output: str) -> Iterator[Callable[[str], None]]:
         yield write
 
 
-def tree_as_text(sentence: Sentence, probabilities: Floats | None, below: float | None, output: str) -> str:
-    """The drawing that suits the output; arcs less probable than `below` are marked, without it all have theirs."""
+def tree_as_text(sentence: Sentence, probabilities: Floats | None, unsure_below: float | None, output: str) -> str:
+    """The tree, drawn to suit the output: arcs less probable than `unsure_below` are marked, without it all of them."""
     from headway.drawing import tree_text
 
     to_standard_output = output == "-"
@@ -40,7 +40,7 @@ def tree_as_text(sentence: Sentence, probabilities: Floats | None, below: float 
     return tree_text(
         sentence,
         probabilities=probabilities,
-        below=None if probabilities is None else below,
+        unsure_below=None if probabilities is None else unsure_below,
         color=to_terminal and not os.environ.get("NO_COLOR"),
         ascii=to_standard_output and not _has_lines(sys.stdout.encoding),
         width=shutil.get_terminal_size().columns if to_terminal else _COLUMNS,

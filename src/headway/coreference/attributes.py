@@ -33,7 +33,7 @@ _LONGEST = 8  # words; longer mentions are alike
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedMention:
     """A mention in its sentence."""
 
     sentence: Sentence
@@ -130,12 +130,13 @@ class Described:
         return self.lemma(first) if tag == "DET" else tag
 
 
-def describe(document: Document) -> list[tuple[Described, dict[str, str]]]:
+def describe_mentions(document: Document) -> list[tuple[DescribedMention, dict[str, str]]]:
     """Every mention of a document with all its attributes."""
     trees = [require_tree(sentence).tolist() for sentence in document.sentences]
     talk = _talk(document.sentences)
     found = [
-        Described(document.sentences[m.sentence], trees[m.sentence], m, *talk[m.sentence]) for m in document.mentions
+        DescribedMention(document.sentences[m.sentence], trees[m.sentence], m, *talk[m.sentence])
+        for m in document.mentions
     ]
     described = [(mention, mention.attributes()) for mention in found]
     counts = Counter(attributes["lemma"] for _, attributes in described)

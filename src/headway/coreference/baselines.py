@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from headway.coreference.attributes import PRONOUN, describe
+from headway.coreference.attributes import PRONOUN, describe_mentions
 from headway.coreference.documents import Document
 from headway.inference.batch import Ints
 
@@ -26,7 +26,7 @@ def head_match(document: Document) -> Ints:
     numbers: dict[Hashable, int] = {}
     found = [
         (mention.kind == PRONOUN, attributes["cite"] if mention.kind == PRONOUN else attributes["lemma"])
-        for mention, attributes in describe(document)
+        for mention, attributes in describe_mentions(document)
     ]
     return np.array([numbers.setdefault(key, len(numbers)) for key in found], np.int64)
 

@@ -1,8 +1,8 @@
 """Documents as numbers: what the compiled comparisons and templates read.
 
-A `Coder` numbers the values of every attribute that training saw at least `LEAST` times. Mention m of a document is
-row m of `codes`; row 0 is the artificial root, whose children start clusters. The other arrays serve to compare
-the mentions of one document; but for the labels, their numbers mean nothing outside it.
+A `MentionCoder` numbers the values of each attribute that occur at least `LEAST` times in the training data. Mention m
+of a document is row m of `codes`; row 0 is the artificial root, whose children start clusters. The other arrays compare
+mentions of the same document: except for the labels, their numbers mean nothing outside it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.coreference.attributes import ATTRIBUTES, describe
+from headway.coreference.attributes import ATTRIBUTES, describe_mentions
 from headway.coreference.documents import Document
 from headway.errors import TemplateError
 from headway.inference.batch import Ints
@@ -27,7 +27,7 @@ ROOT, UNKNOWN = 0, 1
 _FIRST = 2
 
 
-class Coded(NamedTuple):
+class CodedDocument(NamedTuple):
     """A document of M mentions and W words. Arrays of mentions have M + 1 entries, the root's first.
 
     Words are counted from 0 through the document. Texts are equal where their numbers are; 0 is "none".
@@ -57,31 +57,31 @@ class Coded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Coder:
+class MentionCoder:
     """The numbering of every attribute's values, `values[attribute][value]`."""
 
     values: Mapping[str, Mapping[str, int]]
 
     @classmethod
-    def learn(cls, documents: Iterable[Document]) -> Coder:
+    def learn(cls, documents: Iterable[Document]) -> MentionCoder:
         """Number the values that occur often enough to learn from."""
         counts: dict[str, Counter[str]] = {name: Counter() for name in ATTRIBUTES}
         for document in documents:
-            for _, attributes in describe(document):
+            for _, attributes in describe_mentions(document):
                 for name, value in attributes.items():
                     counts[name][value] += 1
         return cls.from_values({name: [v for v, n in seen.items() if n >= LEAST] for name, seen in counts.items()})
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Sequence[str]]) -> Coder:
+    def from_values(cls, values: Mapping[str, Sequence[str]]) -> MentionCoder:
         """The coder that numbers these values in this order, as a saved model lists them."""
         if set(values) != set(ATTRIBUTES):
             raise TemplateError(f"a coder needs values for the attributes {', '.join(ATTRIBUTES)}")
         return cls({name: {v: i for i, v in enumerate(values[name], start=_FIRST)} for name in ATTRIBUTES})
 
-    def code(self, document: Document) -> Coded:
+    def code(self, document: Document) -> CodedDocument:
         """A document as numbers, O(words of its mentions)."""
-        described = describe(document)
+        described = describe_mentions(document)
         codes = np.zeros((len(described) + 1, len(ATTRIBUTES)), np.int32)
         for column, name in enumerate(ATTRIBUTES):
             get = self.values[name].get
@@ -91,7 +91,7 @@ class Coder:
         content = [sorted({number(word) for word in m.content()}) for m, _ in described]
         at = [int(offsets[m.mention.sentence]) - 1 for m, _ in described]
         spans = list(zip(at, described, strict=True))
-        return Coded(
+        return CodedDocument(
             codes=codes,
             sentence=_column(m.mention.sentence for m, _ in described),
             first=_column(start + m.mention.words[0] for start, (m, _) in spans),

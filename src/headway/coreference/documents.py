@@ -16,6 +16,7 @@ stay as many as they were, or all are left out.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -144,6 +145,17 @@ def read_documents(
 def write_documents(documents: Iterable[Document], target: PathOrStream) -> None:
     """Write documents as CoNLL-U to a path (whole or not at all), a stream or standard output ("-")."""
     write_treebank(_marked_sentences(documents), target, format="conllu")
+
+
+def documents_checksum(documents: Iterable[Document]) -> str:
+    """Names the data a figure comes from: words, trees, mentions and clusters, whatever the names of the entities."""
+    digest = hashlib.sha256()
+    for document in documents:
+        for sentence in document.sentences:
+            digest.update(sentence.to_conllx().replace("\r\n", "\n").encode())
+        spans = [(mention.sentence, mention.words) for mention in document.mentions]
+        digest.update(repr((spans, document.clusters.tolist())).encode())
+    return digest.hexdigest()[:16]
 
 
 def _groups(sentences: Iterable[Sentence]) -> Iterator[tuple[str, tuple[Sentence, ...]]]:

@@ -27,8 +27,8 @@ from functools import cached_property
 
 import numpy as np
 
-from headway.coreference.candidates import Candidates, right_arcs
-from headway.coreference.coding import Coded
+from headway.coreference.antecedents import Antecedents, right_arcs
+from headway.coreference.coding import CodedDocument
 from headway.coreference.pair_features import PairFeatures, Stretch, stretch
 from headway.features.blocks import Weights
 from headway.inference.batch import Floats, Ints
@@ -118,27 +118,27 @@ class ClosestTrees:
 
 def mention_trees(
     features: PairFeatures,
-    documents: Sequence[tuple[Coded, Candidates, Ints]],
+    documents: Sequence[tuple[CodedDocument, Antecedents, Ints]],
     longest: int | None,
     root_weight: float = 1.0,
     temperature: float = 0.0,
 ) -> MentionTrees:
     """Documents with their gold clusters, in stretches of at most `longest` mentions."""
     stretches, right = [], []
-    for coded, candidates, clusters in documents:
+    for coded, antecedents, clusters in documents:
         count = len(clusters)
-        allowed = right_arcs(candidates, clusters)
+        allowed = right_arcs(antecedents, clusters)
         for first in range(1, count + 1, longest or max(1, count)):
             last = min(count, first + longest - 1) if longest else count
-            stretches.append(stretch(coded, candidates, first, last))
-            right.append(allowed[candidates.start[first - 1] : candidates.start[last]])
+            stretches.append(stretch(coded, antecedents, first, last))
+            right.append(allowed[antecedents.start[first - 1] : antecedents.start[last]])
     return MentionTrees(features, stretches, right, root_weight, temperature)
 
 
-def best_heads(scores: Floats, candidates: Candidates) -> Ints:
+def best_heads(scores: Floats, antecedents: Antecedents) -> Ints:
     """The best tree of a document, heads (M+1,) with heads[0] == -1."""
-    arcs = np.flatnonzero(_chosen(scores, candidates.start))
-    return np.concatenate(([-1], candidates.antecedent[arcs]))
+    arcs = np.flatnonzero(_chosen(scores, antecedents.start))
+    return np.concatenate(([-1], antecedents.antecedent[arcs]))
 
 
 def clusters_of(heads: Ints) -> Ints:

@@ -1,43 +1,89 @@
-"""The trained model of latent trees: what scores the arcs of a document, and how it is saved."""
+"""The trained model of latent trees: it scores the arcs of a document, and can be saved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from headway.archive import Archive
-from headway.coreference.candidates import Sieves
-from headway.coreference.coding import Coder
+from headway.coreference.antecedents import Sieves
+from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document
 from headway.coreference.latent_trees import best_heads
 from headway.coreference.pair_features import PairFeatures, stretch
-from headway.errors import ArchiveError, TemplateError
 from headway.inference.batch import Floats, Ints
+from headway.models.about import about_rows
+from headway.models.protocol import Description, Options, Table, Task
+from headway.parallel import Executor
 
-KIND = "coreference model"
+KIND = "coreference model"  # of its archive
 _MOST = 1 << 31  # mentions or sentences of a document
 
 
 @dataclass(frozen=True)
 class CoreferenceModel:
-    """Numbering, sieves, features and weights; `about` says where they come from."""
+    """Coder, sieves, features and weights; `about` says where they come from."""
 
-    coder: Coder
+    coder: MentionCoder
     sieves: Sieves
     features: PairFeatures
     weights: Floats
     about: Mapping[str, Any]
 
-    def heads(self, document: Document) -> Ints:
-        """The best tree over the document's mentions, (M+1,) with heads[0] == -1."""
+    kind: ClassVar[str] = "coreference"
+    task: ClassVar[Task] = "coreference"
+    requires = frozenset({"trees"})
+
+    def predict(self, documents: Sequence[Document], options: Options, executor: Executor) -> list[Ints]:
+        """The best tree over the mentions of each document, (M+1,) with heads[0] == -1.
+
+        It is the best of all trees whatever the `options`.
+        """
+        return executor.map(self._heads, documents)
+
+    def _heads(self, document: Document) -> Ints:
         coded = self.coder.code(document)
-        candidates = self.sieves.candidates(coded)
-        return best_heads(self.features.score(self.weights, stretch(coded, candidates)), candidates)
+        antecedents = self.sieves.antecedents(coded)
+        return best_heads(self.features.score(self.weights, stretch(coded, antecedents)), antecedents)
+
+    def describe(self) -> Description:
+        """Its sieves, its templates and the size of their blocks, and what it says of itself."""
+        names = [" ".join(template) for template in self.features.templates]
+        sizes = [1 << bits for bits in self.features.bits]
+        pairs = list(zip(names, sizes, strict=True))
+        near = f"{self.sieves.mentions} mentions back, for pronouns {self.sieves.sentences} sentences; any that match"
+        return Description(
+            rows=(
+                ("model", self.kind),
+                ("antecedents", near),
+                ("weights", str(self.features.size)),
+                *about_rows(self.about),
+            ),
+            tables=(
+                Table(
+                    (
+                        (f"pairs: {len(pairs)} templates", "weights"),
+                        *((name, str(size)) for name, size in pairs),
+                        ("all", str(self.features.size)),
+                    )
+                ),
+            ),
+            data={
+                "model": self.kind,
+                "about": dict(self.about),
+                "sieves": asdict(self.sieves),
+                "values": {attribute: len(values) for attribute, values in self.coder.values.items()},
+                "weights": self.features.size,
+                "templates": {"pairs": [{"template": name, "weights": size} for name, size in pairs]},
+            },
+            templates={"pairs": tuple(f"{name} | -" for name in names)},
+        )
 
     def to_archive(self) -> Archive:
+        """What is saved: the coder's values, the sieves, the templates, and weights in single precision."""
         data = {
             "values": {name: list(values) for name, values in self.coder.values.items()},
             "sieves": asdict(self.sieves),
@@ -48,18 +94,15 @@ class CoreferenceModel:
         return Archive(KIND, data, {"weights": self.weights.astype(np.float32)})
 
     @classmethod
-    def from_archive(cls, archive: Archive, source: str) -> CoreferenceModel:
-        """The model that was saved; whatever a file says is checked."""
+    def from_archive(cls, archive: Archive) -> CoreferenceModel:
+        """The model that was saved; a KeyError, TypeError or ValueError if the archive is damaged."""
         data = archive.data
-        try:
-            templates = [tuple(str(template).split()) for template in data["templates"]]
-            features = PairFeatures.compile(templates, [int(bits) for bits in data["bits"]])
-            weights = archive.arrays["weights"].astype(np.float64)
-            if weights.shape != (features.size,) or not np.isfinite(weights).all():
-                raise ValueError("other weights than its templates have")
-            sieves = Sieves(int(data["sieves"]["mentions"]), int(data["sieves"]["sentences"]))
-            if not (0 <= sieves.mentions <= _MOST and 0 <= sieves.sentences <= _MOST):
-                raise ValueError("sieves that no model has")
-            return cls(Coder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TemplateError) as error:
-            raise ArchiveError(f"{source}: a damaged {KIND} ({error}); save it again") from None
+        templates = [tuple(str(template).split()) for template in data["templates"]]
+        features = PairFeatures.compile(templates, data["bits"])
+        weights = archive.arrays["weights"].astype(np.float64)
+        if weights.shape != (features.size,) or not np.isfinite(weights).all():
+            raise ValueError("the weights do not fit the templates")
+        sieves = Sieves(data["sieves"]["mentions"], data["sieves"]["sentences"])
+        if not all(isinstance(limit, int) and 0 <= limit <= _MOST for limit in (sieves.mentions, sieves.sentences)):
+            raise ValueError("the sieves are out of range")
+        return cls(MentionCoder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.coreference.antecedents import Antecedents
 from headway.coreference.attributes import ATTRIBUTES
-from headway.coreference.candidates import Candidates
-from headway.coreference.coding import Coded
+from headway.coreference.coding import CodedDocument
 from headway.coreference.pairs import PAIR_ATOMS, Atoms
 from headway.errors import TemplateError
 from headway.features.blocks import Keys, Weights, bits_for, check_bits, offsets_and_drops
@@ -35,23 +35,23 @@ from headway.features.hashing import multiplier
 from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, ordered_part, part
 
-Template = tuple[str, ...]
+PairTemplate = tuple[str, ...]
 
 _NAMES = (
     *(f"a.{name}" for name in ATTRIBUTES),
     *(f"m.{name}" for name in ATTRIBUTES),
     *(f"p.{name}" for name in PAIR_ATOMS),
 )
-_WAYS: dict[str, Template] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
+_WAYS: dict[str, PairTemplate] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
 
 
-def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template, ...]:
+def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemplate, ...]:
     """The templates of a table, each way a line fires on its own.
 
     >>> parse_pair_templates("p.head | - m")
     (('p.head',), ('p.head', 'm.cite'))
     """
-    found: dict[frozenset[str], Template] = {}
+    found: dict[frozenset[str], PairTemplate] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         content = line.partition("#")[0].strip()
         if not content:
@@ -68,7 +68,7 @@ def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template
     return tuple(found.values())
 
 
-def pair_templates(*, types: bool) -> tuple[Template, ...]:
+def pair_templates(*, types: bool) -> tuple[PairTemplate, ...]:
     """The templates that come with Headway; those over entity types only where these are to be used."""
     table = (resources.files("headway.coreference") / "pair_templates.txt").read_text("utf-8")
     return tuple(
@@ -78,7 +78,7 @@ def pair_templates(*, types: bool) -> tuple[Template, ...]:
     )
 
 
-class Compiled(NamedTuple):
+class CompiledPairs(NamedTuple):
     """The templates as arrays; the atoms of template t are start[t] to start[t+1]."""
 
     start: Ints  # (T+1,)
@@ -98,23 +98,23 @@ class Stretch(NamedTuple):
     first: int
 
 
-def stretch(coded: Coded, candidates: Candidates, first: int = 1, last: int | None = None) -> Stretch:
+def stretch(coded: CodedDocument, antecedents: Antecedents, first: int = 1, last: int | None = None) -> Stretch:
     """The mentions from `first` to `last` (numbered from 1), or all of them."""
-    start = candidates.start[first - 1 : None if last is None else last + 1]
+    start = antecedents.start[first - 1 : None if last is None else last + 1]
     arcs = slice(int(start[0]), int(start[-1]))
-    return Stretch(coded.codes, candidates.antecedent[arcs], candidates.atoms[arcs], start - start[0], first)
+    return Stretch(coded.codes, antecedents.antecedent[arcs], antecedents.atoms[arcs], start - start[0], first)
 
 
 @dataclass(frozen=True)
 class PairFeatures:
     """Templates with blocks of 2^bits weights, one after the other."""
 
-    templates: tuple[Template, ...]
+    templates: tuple[PairTemplate, ...]
     bits: tuple[int, ...]
-    compiled: Compiled
+    compiled: CompiledPairs
 
     @classmethod
-    def learn(cls, templates: Sequence[Template], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
+    def learn(cls, templates: Sequence[PairTemplate], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
         """Size the blocks from some arcs of each stretch."""
         sketch = cls.compile(templates, [1] * len(templates))
         fired = [list(map(np.unique, sketch.keys(each, which).T)) for each, which in arcs]
@@ -122,13 +122,13 @@ class PairFeatures:
         return cls.compile(templates, list(map(bits_for, counts)))
 
     @classmethod
-    def compile(cls, templates: Sequence[Template], bits: Sequence[int]) -> PairFeatures:
+    def compile(cls, templates: Sequence[PairTemplate], bits: Sequence[int]) -> PairFeatures:
         """The features that a saved model lists."""
         check_bits(bits)
         if len(bits) != len(templates) or any(atom not in _NAMES for template in templates for atom in template):
             raise TemplateError("the templates of mention pairs are damaged; save the model again")
         whole = [(*template, "p.root") for template in templates]
-        compiled = Compiled(
+        compiled = CompiledPairs(
             np.concatenate(([0], np.cumsum([len(atoms) for atoms in whole]))).astype(np.int64),
             np.array([_NAMES.index(atom) for atoms in whole for atom in atoms], np.int64),
             np.array([multiplier(" ".join(atoms), atom) for atoms in whole for atom in atoms], np.uint64),
@@ -158,29 +158,66 @@ class PairFeatures:
         return keys
 
 
+# The arrays of a tuple are named before the loops: taking them out inside would count references for each arc.
+@kernel
+def _score(weights: Weights, arcs: Stretch, c: CompiledPairs, scores: Floats) -> None:
+    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
+    starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
+    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    for i in range(len(arcs.start) - 1):
+        for k in range(arcs.start[i], arcs.start[i + 1]):
+            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            scores[k] = _sum(weights, offset, drop, keys)
+
+
+@kernel
+def _add(weights: Weights, arcs: Stretch, c: CompiledPairs, amounts: Floats) -> None:
+    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
+    starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
+    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    for i in range(len(arcs.start) - 1):
+        for k in range(arcs.start[i], arcs.start[i + 1]):
+            if amounts[k] == 0.0:
+                continue
+            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            for t in range(len(keys)):
+                weights[offset[t] + np.int64(keys[t] >> drop[t])] += amounts[k]
+
+
+@kernel
+def _fire_some(arcs: Stretch, c: CompiledPairs, which: Ints, fired: Keys) -> None:
+    values = _room(arcs.codes, arcs.atoms)
+    for row in range(len(which)):
+        k = which[row]
+        m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
+        _fire(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, c.start, c.place, c.multiplier, values, fired[row])
+
+
 @part
-def _fill(codes: NDArray[np.int32], atoms: Atoms, a: int, m: int, values: Ints) -> None:
-    """The values of one arc."""
+def _room(codes: NDArray[np.int32], atoms: Atoms) -> Ints:
+    """For the values of one arc."""
+    return np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64)
+
+
+@part
+def _fire(
+    codes: NDArray[np.int32],
+    atoms: Atoms,
+    a: int,
+    m: int,
+    start: Ints,
+    place: Ints,
+    multipliers: Keys,
+    values: Ints,
+    keys: Keys,
+) -> None:
+    """The keys of all templates on one arc, from its values: a's attributes, m's, and the atoms of the pair."""
     count = codes.shape[1]
     for i in range(count):
         values[i] = codes[a, i]
         values[count + i] = codes[m, i]
     for i in range(len(atoms)):
         values[2 * count + i] = atoms[i]
-
-
-@ordered_part  # so that training repeats to the last bit, wherever in memory the arrays are
-def _sum(weights: Weights, offset: Ints, drop: Keys, keys: Keys) -> float:
-    """The sum of the weights that the keys stand for."""
-    total = 0.0
-    for t in range(len(keys)):
-        total += weights[offset[t] + np.int64(keys[t] >> drop[t])]
-    return total
-
-
-@part
-def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys) -> None:
-    """The key of every template."""
     for t in range(len(keys)):
         key = np.uint64(0)
         for k in range(start[t], start[t + 1]):
@@ -188,39 +225,10 @@ def _fire(values: Ints, start: Ints, place: Ints, multipliers: Keys, keys: Keys)
         keys[t] = key
 
 
-# The arrays of a tuple are named before the loops: taking them out of it in there counts references for each arc.
-@kernel
-def _score(weights: Weights, arcs: Stretch, c: Compiled, scores: Floats) -> None:
-    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
-    begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
-    for i in range(len(arcs.start) - 1):
-        for k in range(arcs.start[i], arcs.start[i + 1]):
-            _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
-            _fire(values, begins, places, multipliers, keys)
-            scores[k] = _sum(weights, offset, drop, keys)
-
-
-@kernel
-def _add(weights: Weights, arcs: Stretch, c: Compiled, amounts: Floats) -> None:
-    codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
-    begins, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64), np.empty(len(offset), np.uint64)
-    for i in range(len(arcs.start) - 1):
-        for k in range(arcs.start[i], arcs.start[i + 1]):
-            if amounts[k] == 0.0:
-                continue
-            _fill(codes, atoms[k], antecedent[k], arcs.first + i, values)
-            _fire(values, begins, places, multipliers, keys)
-            for t in range(len(keys)):
-                weights[offset[t] + np.int64(keys[t] >> drop[t])] += amounts[k]
-
-
-@kernel
-def _fire_some(arcs: Stretch, c: Compiled, which: Ints, fired: Keys) -> None:
-    values = np.empty(2 * arcs.codes.shape[1] + arcs.atoms.shape[1], np.int64)
-    for row in range(len(which)):
-        k = which[row]
-        m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
-        _fill(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, values)
-        _fire(values, c.start, c.place, c.multiplier, fired[row])
+@ordered_part  # so that training repeats to the last bit, wherever in memory the arrays are
+def _sum(weights: Weights, offset: Ints, drop: Keys, keys: Keys) -> float:
+    """The sum of the weights at these keys."""
+    total = 0.0
+    for t in range(len(keys)):
+        total += weights[offset[t] + np.int64(keys[t] >> drop[t])]
+    return total

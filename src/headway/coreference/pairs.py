@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.coreference.coding import Coded
+from headway.coreference.coding import CodedDocument
 from headway.inference.batch import Ints
 from headway.inference.jit import kernel, part
 
@@ -39,15 +39,15 @@ _MOST = 7  # rivals
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplied by it, the upper bits depend on all of a number
 
 
-def pair_atoms(coded: Coded, antecedent: Ints, start: Ints) -> Atoms:
-    """The atoms (K, P) of candidate arcs, listed as `candidates.Candidates` has them."""
+def pair_atoms(coded: CodedDocument, antecedent: Ints, start: Ints) -> Atoms:
+    """The atoms (K, P) of candidate arcs, listed as `antecedents.Antecedents` has them."""
     atoms = np.zeros((len(antecedent), len(PAIR_ATOMS)), np.int16)
     _compare_all(coded, antecedent, start, atoms)
     return atoms
 
 
 @kernel
-def _compare_all(d: Coded, antecedent: Ints, start: Ints, atoms: Atoms) -> None:
+def _compare_all(d: CodedDocument, antecedent: Ints, start: Ints, atoms: Atoms) -> None:
     for m in range(1, len(start)):
         alike = rivals = 0
         for k in range(start[m] - 1, start[m - 1] - 1, -1):
@@ -61,7 +61,7 @@ def _compare_all(d: Coded, antecedent: Ints, start: Ints, atoms: Atoms) -> None:
 
 
 @part
-def _compare(d: Coded, a: int, m: int, alike: int, rivals: int, out: Atoms) -> None:
+def _compare(d: CodedDocument, a: int, m: int, alike: int, rivals: int, out: Atoms) -> None:
     same_head = d.lemma[a] == d.lemma[m]
     same_sentence = d.sentence[a] == d.sentence[m]
     out[1] = 3 if d.string[a] == d.string[m] else 2 if d.core[a] == d.core[m] else 1
@@ -126,7 +126,7 @@ def shared_words(content: Ints, start: Ints, a: int, m: int) -> int:
 
 
 @part
-def _lacking(d: Coded, a: int, m: int) -> int:
+def _lacking(d: CodedDocument, a: int, m: int) -> int:
     """How many content words of a are not in m."""
     count = 0
     for i in range(d.content_start[a], d.content_start[a + 1]):
@@ -146,13 +146,13 @@ def are_initials(initials: Ints, core: Ints, a: int, m: int) -> bool:
 
 
 @part
-def _nested(d: Coded, a: int, m: int) -> int:
+def _nested(d: CodedDocument, a: int, m: int) -> int:
     """2: m is within a. No mention is within a later one: of two that begin together the longer is first."""
     return 2 if d.first[a] <= d.first[m] and d.last[m] <= d.last[a] else 1
 
 
 @part
-def _talk(d: Coded, a: int, m: int) -> int:
+def _talk(d: CodedDocument, a: int, m: int) -> int:
     """1: a speaker is unknown, 2-3: the same speaks, to the same or another, 4-7: who speaks to whom."""
     if d.speaker[a] <= 0 or d.speaker[m] <= 0:
         return 1
@@ -172,7 +172,7 @@ def _same(x: int, y: int) -> int:
 
 
 @part
-def _agree(d: Coded, a: int, m: int) -> bool:
+def _agree(d: CodedDocument, a: int, m: int) -> bool:
     """Nothing that is known of the two differs."""
     number, gender = _same(d.number[a], d.number[m]), _same(d.gender[a], d.gender[m])
     return number < 3 and gender < 3 and _same(d.person[a], d.person[m]) < 3

@@ -13,9 +13,10 @@
 """
 
 from headway.drawing.automaton import automaton_dot, automaton_drawing
-from headway.drawing.coreference import MentionText, coreference_drawing
+from headway.drawing.coreference import coreference_drawing
 from headway.drawing.coreference_page import coreference_page
 from headway.drawing.heatmap import heatmap_drawing
+from headway.drawing.latent_tree import MentionText
 from headway.drawing.matplotlib_export import save_drawing
 from headway.drawing.primitives import Drawing
 from headway.drawing.svg import to_svg

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.drawing.layout import LABEL_SPACE, PlacedArc
-from headway.drawing.primitives import Cubic, Line, Mark, Move, Path, Point, Polygon, Segment, Text
+from headway.drawing.primitives import Line, Mark, Move, Path, Polygon, Segment, Text, corner
 
 LABEL_SIZE = 11.0
 FIRST_LEVEL = 30.0  # from the words to the horizontal part of the lowest arcs
@@ -14,7 +14,6 @@ _CORNER = (18.0, 13.0)  # the height leaves the labels of the next lower level a
 _ARROW = (7.0, 6.0)  # length and width
 _GAP = 3.0  # between a label and its own arc
 _LABEL_DROP = 0.35 * LABEL_SIZE  # from the middle of small letters to their baseline
-_CIRCLE = 0.5523  # control points of a quarter of a circle
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +66,8 @@ def _arch(placed: PlacedArc, base: float, level: float, up: int) -> tuple[Segmen
     rise, fall = (start[0], level - up * tall), (end[0], level - up * tall)
     over, beyond = (start[0] + way * first, level), (end[0] - way * second, level)
     label: tuple[Segment, ...] = (Line((near - way * _GAP, level)), Move((far + way * _GAP, level))) if half else ()
-    turned, falling = _corner(rise, over), _corner(beyond, fall, falling=True)
+    turned, falling = corner(rise, over), corner(beyond, fall, level=True)
     return Move(start), Line(rise), turned, *label, Line(beyond), falling, Line(end)
-
-
-def _corner(start: Point, end: Point, *, falling: bool = False) -> Cubic:
-    """A quarter of an ellipse: vertical and then horizontal, or the other way round."""
-    (x0, y0), (x1, y1) = start, end
-    dx, dy = (x1 - x0) * _CIRCLE, (y1 - y0) * _CIRCLE
-    if falling:
-        return Cubic((x0 + dx, y0), (x1, y1 - dy), end)
-    return Cubic((x0, y0 + dy), (x1 - dx, y1), end)
 
 
 def _arrow(x: float, base: float, up: int, colour: str) -> Polygon:

@@ -34,7 +34,20 @@ from headway.drawing.graph_layout import (
     points_at,
     within,
 )
-from headway.drawing.primitives import Cubic, Drawing, Group, Line, Mark, Move, Path, Point, Polygon, Text, mixed
+from headway.drawing.primitives import (
+    CIRCLE,
+    Cubic,
+    Drawing,
+    Group,
+    Line,
+    Mark,
+    Move,
+    Path,
+    Point,
+    Polygon,
+    Text,
+    mixed,
+)
 from headway.drawing.svg import to_svg
 from headway.drawing.text_width import text_width
 from headway.errors import ShapeError, SizeError
@@ -52,7 +65,6 @@ _LABEL_WIDTH = 105.0  # what is longer goes into another line
 _MARGIN = 16.0
 _THIN, _THICK = 0.8, 4.0
 _TITLE_ROW, _CAPTION_ROW = 26.0, 16.0
-_CIRCLE = 0.5523  # control points of a quarter of a circle
 _CORNERS = 48  # of the polygon that fills a circle
 
 
@@ -329,7 +341,7 @@ def _state_marks(automaton: StateAutomaton, state: int, place: Point, least: flo
 
 def _circle(place: Point, width: float) -> Path:
     x, y = place
-    r, c = RADIUS, RADIUS * _CIRCLE
+    r, c = RADIUS, RADIUS * CIRCLE
     return Path(
         (
             Move((x + r, y)),

@@ -19,15 +19,8 @@ from string import Template
 from numpy.typing import ArrayLike
 
 from headway.drawing import palette
-from headway.drawing.coreference import (
-    CLUSTER_COLOURS,
-    LatentTree,
-    MentionText,
-    alone_text,
-    coreference_drawing,
-    latent_tree,
-    titles,
-)
+from headway.drawing.coreference import coreference_drawing
+from headway.drawing.latent_tree import CLUSTER_COLOURS, LatentTree, MentionText, alone_text, latent_tree, titles
 from headway.drawing.primitives import mixed
 from headway.drawing.svg import to_svg
 from headway.errors import TreebankError

@@ -13,6 +13,8 @@ from typing import Literal, TypeAlias
 Point: TypeAlias = tuple[float, float]
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 
+CIRCLE = 0.5523  # where the control points of a quarter of a circle are, as a share of the radius
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -117,6 +119,15 @@ class Drawing:
                 yield from mark.marks
             else:
                 yield mark
+
+
+def corner(start: Point, end: Point, *, level: bool = False) -> Cubic:
+    """A quarter of an ellipse that begins upright and ends level, or begins `level` and ends upright."""
+    (x0, y0), (x1, y1) = start, end
+    dx, dy = (x1 - x0) * CIRCLE, (y1 - y0) * CIRCLE
+    if level:
+        return Cubic((x0 + dx, y0), (x1, y1 - dy), end)
+    return Cubic((x0, y0 + dy), (x1 - dx, y1), end)
 
 
 def mixed(pale: str, full: str, share: float) -> str:

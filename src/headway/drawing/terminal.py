@@ -55,16 +55,16 @@ class _Row:
 def tree_text(
     sentence: Sentence,
     probabilities: ArrayLike | None = None,
-    below: float | None = None,
+    unsure_below: float | None = None,
     color: bool = False,
     *,
     ascii: bool = False,
     width: int = 100,
 ) -> str:
-    """The sentence's tree as lines of text, no wider than `width` columns where that can be.
+    """The sentence's tree as lines of text, no wider than `width` columns if possible.
 
-    With `probabilities`, (n+1,) by modifier, arcs below `below` are marked with "?" and the percentage; without `below`
-    every arc has its percentage. `ascii` draws lines with ASCII characters only, `color` adds ANSI colours.
+    With `probabilities`, (n+1,) by modifier, arcs below `unsure_below` are marked with "?" and the percentage; without
+    `unsure_below` every arc has its percentage. `ascii` uses only ASCII characters, `color` adds ANSI colours.
 
     >>> labels = [None, "nsubj", "root", "punct"]
     >>> print(tree_text(Sentence.from_words(["Dogs", "bark", "."], heads=[-1, 2, 0, 2], labels=labels)))
@@ -73,7 +73,7 @@ def tree_text(
       └► .     punct
     """
     heads, labels = tree_of(sentence)
-    rows = _rows(sentence, labels, _remarks(probabilities, below, len(sentence)), "..." if ascii else "…")
+    rows = _rows(sentence, labels, _remarks(probabilities, unsure_below, len(sentence)), "..." if ascii else "…")
     lanes = _lanes(heads)
     if 2 * max(lanes, default=0) + 3 + _room(rows) <= width:
         order: Sequence[int] = range(1, len(heads))
@@ -88,13 +88,13 @@ def tree_text(
     return "\n".join(lines)
 
 
-def _remarks(probabilities: ArrayLike | None, below: float | None, n: int) -> list[str]:
+def _remarks(probabilities: ArrayLike | None, unsure_below: float | None, n: int) -> list[str]:
     if probabilities is None:
         return [""] * n
     p = arc_probabilities(probabilities, n)[1:].tolist()
-    if below is None:
+    if unsure_below is None:
         return [f"{each:.0%}" for each in p]
-    return [f"? {each:.0%}" if each < below else "" for each in p]
+    return [f"? {each:.0%}" if each < unsure_below else "" for each in p]
 
 
 def _rows(sentence: Sentence, labels: Sequence[str], remarks: Sequence[str], ellipsis: str) -> list[_Row]:

@@ -56,11 +56,11 @@ class Sample:
     is_statement: bool = False  # says something of the tree, and not of the drawing
 
 
-def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, threshold: float = 0.7) -> Drawing:
+def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, unsure_below: float = 0.7) -> Drawing:
     """The sentence's tree.
 
     With `probabilities`, (n+1,) by modifier (the first entry is not looked at), arcs are pale where the probability is
-    low; those below `threshold` are dashed and marked with it.
+    low; those below `unsure_below` are dashed and marked with it.
 
     >>> drawing = tree_drawing(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"]))
     >>> drawing.description
@@ -72,8 +72,8 @@ def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, 
         arcs = [_drawn(sentence, heads, labels, m, plain) for m in range(1, len(heads))]
         return _drawing(sentence, arcs, (), [], "Dependency tree")
     p = arc_probabilities(probabilities, len(sentence)).tolist()
-    arcs = [_shaded(sentence, heads, labels, m, p[m], threshold) for m in range(1, len(heads))]
-    return _drawing(sentence, arcs, (), _probability_legend(threshold), "Dependency tree with probabilities")
+    arcs = [_shaded(sentence, heads, labels, m, p[m], unsure_below) for m in range(1, len(heads))]
+    return _drawing(sentence, arcs, (), _probability_legend(unsure_below), "Dependency tree with probabilities")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,24 +182,24 @@ def _drawn(
 
 
 def _shaded(
-    sentence: Sentence, heads: Sequence[int], labels: Sequence[str], m: int, p: float, threshold: float
+    sentence: Sentence, heads: Sequence[int], labels: Sequence[str], m: int, p: float, unsure_below: float
 ) -> DrawnArc:
-    arc = _drawn(sentence, heads, labels, m, _probability_style(p, threshold))
-    marked = f"{arc.label} {p:.2f}".lstrip() if p < threshold else arc.label
+    arc = _drawn(sentence, heads, labels, m, _probability_style(p, unsure_below))
+    marked = f"{arc.label} {p:.2f}".lstrip() if p < unsure_below else arc.label
     return DrawnArc(arc.head, m, marked, arc.style, f"{arc.title} ({p:.2f})")
 
 
-def _probability_style(p: float, threshold: float) -> Style:
-    if p < threshold:
+def _probability_style(p: float, unsure_below: float) -> Style:
+    if p < unsure_below:
         return Style(palette.UNSURE, 1.5, palette.UNSURE, dash=_DASH)
     return Style(mixed(palette.PALE_ARC, palette.FULL_ARC, p), 1.0 + 0.6 * p, palette.LABEL)
 
 
-def _probability_legend(threshold: float) -> list[Sample]:
-    shown = [p for p in (1.0, 0.75, 0.5, 0.25) if p >= threshold]
-    samples = [Sample(f"{p:g}", _probability_style(p, threshold)) for p in shown]
-    if threshold > 0:
-        samples.append(Sample(f"below {threshold:g}", _probability_style(-1.0, threshold)))
+def _probability_legend(unsure_below: float) -> list[Sample]:
+    shown = [p for p in (1.0, 0.75, 0.5, 0.25) if p >= unsure_below]
+    samples = [Sample(f"{p:g}", _probability_style(p, unsure_below)) for p in shown]
+    if unsure_below > 0:
+        samples.append(Sample(f"below {unsure_below:g}", _probability_style(-1.0, unsure_below)))
     return [Sample("probability of the head:"), *samples]
 
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from headway import __version__
 from headway.errors import TrainingError, TreebankError
-from headway.evaluation import calibration, evaluate, evaluate_conll2018
+from headway.evaluation import evaluate, evaluate_conll2018, reliability
 from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parsed, Parser
 from headway.reproduce.corpora import Say, is_done, write_json
@@ -155,7 +155,7 @@ def arc_calibration(gold: Sequence[Sentence], parsed: Sequence[Parsed]) -> Any:
     """Probabilities of the parser's arcs beside how often such arcs are right."""
     sure = np.concatenate([found.confidence.arcs[1:] for found in parsed])
     right = np.concatenate([p.heads[1:] == require_tree(g)[1:] for g, p in zip(gold, parsed, strict=True)])
-    return calibration(sure, right)
+    return reliability(sure, right)
 
 
 @contextmanager

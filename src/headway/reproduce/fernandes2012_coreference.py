@@ -23,12 +23,13 @@ from typing import Any
 from headway import __version__
 from headway.coreference import Document, read_documents
 from headway.coreference.baselines import BASELINES
+from headway.coreference.documents import documents_checksum
+from headway.coreference.resolver import Resolver
+from headway.coreference.scores import CoreferenceScores, score_documents
 from headway.errors import TreebankError
-from headway.evaluation import CoreferenceScores
 from headway.inference.batch import Ints
 from headway.reproduce.cells import CellFile, markdown_table
 from headway.reproduce.corpora import Say
-from headway.resolver import Resolver, documents_checksum, score_documents
 
 SINGLETONS = ("kept", "removed")
 SEEDS = (0, 1, 2)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,14 @@ class Tagger:
         known = ((0, sentence.upos), (1, sentence.xpos))
         return any(column.count("_") == len(column) and any(tag[k] != "_" for tag in self.tags) for k, column in known)
 
+    def complete(self, sentences: Sequence[Sentence], *, replace_all: bool = False) -> list[Sentence]:
+        """The sentences, the columns that they lack filled in; with `replace_all`, every column."""
+        done = list(sentences)
+        which = [i for i, sentence in enumerate(done) if replace_all or self.is_needed(sentence)]
+        for i, tagged in zip(which, self.tag([done[i] for i in which]), strict=True):
+            done[i] = tagged if replace_all else _completed(done[i], tagged)
+        return done
+
     def _with(self, sentence: Sentence, tags: Sequence[Tag]) -> Sentence:
         upos, xpos, feats = tuple(zip(*tags, strict=True)) or ((), (), ())
         lemmas = sentence.lemmas
@@ -230,10 +238,12 @@ def jackknifed(
     folds: int = FOLDS,
     seed: int = 0,
     report: TaggerReport | None = None,
+    stage: Callable[[int, Sequence[Sentence], Callable[[], list[Sentence]]], list[Sentence]] | None = None,
 ) -> list[Sentence]:
     """The sentences with tags by taggers trained on the others: each fold is one stretch of the treebank.
 
-    A fold stays as it is if the others have nothing to learn from.
+    A fold stays as it is if the others have nothing to learn from. `stage(fold, sentences, tag)` may take the fold's
+    tagged sentences from an earlier training instead of calling `tag`.
     """
     if len(sentences) < 2:
         return list(sentences)
@@ -241,11 +251,19 @@ def jackknifed(
     done: list[Sentence] = []
     for fold, stop in enumerate(edges[1:]):
         held_out, others = sentences[len(done) : stop], [*sentences[: len(done)], *sentences[stop:]]
-        done += Tagger.learn(others, clusters, seed=seed).tag(held_out) if Tagger.can_learn(others) else held_out
+        tag = partial(_tagged, held_out, others, clusters, seed)
+        done += tag() if stage is None else stage(fold + 1, held_out, tag)
         if report:
             right = sum(_right(gold, own) for gold, own in zip(sentences[:stop], done, strict=True))
             report(fold + 1, len(edges) - 1, 1 - right / max(1, sum(map(len, done))))
     return done
+
+
+def _tagged(
+    held_out: Sequence[Sentence], others: Sequence[Sentence], clusters: Clusters, seed: int
+) -> list[Sentence]:
+    """Some sentences with the tags of a tagger trained on the others."""
+    return Tagger.learn(others, clusters, seed=seed).tag(held_out) if Tagger.can_learn(others) else list(held_out)
 
 
 def tags_of(sentence: Sentence) -> list[Tag]:
@@ -256,6 +274,12 @@ def tags_of(sentence: Sentence) -> list[Tag]:
 def has_tags(sentence: Sentence) -> bool:
     """Whether any word of the sentence has a tag."""
     return any(tag != "_" for tag in (*sentence.upos, *sentence.xpos))
+
+
+def _completed(given: Sentence, tagged: Sentence) -> Sentence:
+    """The tagged sentence, except for the columns that were given."""
+    columns = {name: getattr(given, name) for name in ("lemmas", "upos", "xpos", "feats")}
+    return replace(tagged, **{name: column for name, column in columns.items() if column.count("_") < len(column)})
 
 
 def _right(gold: Sentence, own: Sentence) -> int:

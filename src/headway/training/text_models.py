@@ -7,7 +7,7 @@ each stretch of them gets its tags from a tagger that was trained on the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
 from headway.learning.monitor import Progress
 from headway.text.saved import segmenter_members, segmenter_of, tagger_members, tagger_of
 from headway.text.segmenter import Segmenter
-from headway.text.tagger import Tagger, can_learn, fold_edges, has_tags
+from headway.text.tagger import Tagger, TaggerReport, has_tags, jackknifed
 from headway.training.data import TrainingData, checksum
 from headway.training.settings import Settings
 from headway.training.stages import Run, Saved
@@ -49,10 +49,11 @@ def train_text_models(
     segmenter.
     """
     clusters = read_clusters(settings.clusters) if settings.clusters else NO_CLUSTERS
-    segmenter = run.stage(
-        "segmenter", lambda: Segmenter.learn(train, seed=settings.seed), segmenter_members, segmenter_of
-    )
-    if settings.tags == "gold" or not any(map(has_tags, train)) or not can_learn(train):
+    segmenter = None
+    if Segmenter.can_learn(train):
+        learn = partial(Segmenter.learn, train, seed=settings.seed)
+        segmenter = run.stage("segmenter", learn, segmenter_members, segmenter_of)
+    if settings.tags == "gold" or not any(map(has_tags, train)) or not Tagger.can_learn(train):
         return TextModels(None, segmenter), TrainingData(train, dev, text, clusters, checksum(train))
     tagger = run.stage(
         "tagger",
@@ -60,36 +61,13 @@ def train_text_models(
         tagger_members,
         partial(tagger_of, clusters=clusters),
     )
-    tagged = _jackknifed(train, clusters, settings.seed, run)
+
+    def fold(number: int, held_out: Sequence[Sentence], tag: Callable[[], list[Sentence]]) -> list[Sentence]:
+        return run.stage(f"jack-knife-{number}", tag, _tag_members, partial(_with_tags, held_out))
+
+    tagged = jackknifed(train, clusters, seed=settings.seed, report=_shown("jack-knife", run), stage=fold)
     held_out = None if dev is None else tagger.tag(dev)
     return TextModels(tagger, segmenter), TrainingData(tagged, held_out, tagger.tag(text), clusters, checksum(train))
-
-
-def _jackknifed(sentences: Sequence[Sentence], clusters: Clusters, seed: int, run: Run) -> list[Sentence]:
-    """The sentences with the tags of taggers trained on the others; one stage for each fold.
-
-    Where the others have nothing to learn from, sentences stay as they are.
-    """
-    edges = fold_edges(len(sentences))
-    done: list[Sentence] = []
-    report = _shown("jack-knife", run)
-    for fold, stop in enumerate(edges[1:], start=1):
-        held_out, others = sentences[len(done) : stop], [*sentences[: len(done)], *sentences[stop:]]
-
-        def tag(held_out: Sequence[Sentence] = held_out, others: Sequence[Sentence] = others) -> list[Sentence]:
-            return Tagger.learn(others, clusters, seed=seed).tag(held_out) if can_learn(others) else list(held_out)
-
-        done += run.stage(f"jack-knife-{fold}", tag, _tag_members, partial(_with_tags, held_out))
-        if report:
-            wrong = sum(a != b for one, own in zip(sentences, done, strict=False) for a, b in _pairs(one, own))
-            report(fold, len(edges) - 1, wrong / max(1, sum(map(len, done))))
-    return done or list(sentences)
-
-
-def _pairs(gold: Sentence, own: Sentence) -> Any:
-    """UPOS, XPOS and FEATS of every word, right and given."""
-    columns = ("upos", "xpos", "feats")
-    return zip(*(zip(*(getattr(each, name) for name in columns), strict=True) for each in (gold, own)), strict=True)
 
 
 def _tag_members(sentences: Sequence[Sentence]) -> Saved:
@@ -116,7 +94,7 @@ def _with_tags(sentences: Sequence[Sentence], archive: Archive) -> list[Sentence
     return tagged
 
 
-def _shown(stage: str, run: Run) -> Any:
+def _shown(stage: str, run: Run) -> TaggerReport | None:
     """Shows each pass with its share of wrong tags."""
     show = run.show
     if show is None:

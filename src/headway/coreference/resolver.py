@@ -7,30 +7,30 @@ for resolved in resolver.resolve(read_documents("new.conllu")):
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from headway import __version__
 from headway.archive import load_archive, save_archive
-from headway.coreference.candidates import Sieves, right_arcs
-from headway.coreference.coding import Coder
-from headway.coreference.documents import Document, read_documents
+from headway.coreference.antecedents import Sieves, right_arcs
+from headway.coreference.coding import MentionCoder
+from headway.coreference.documents import Document, documents_checksum, read_documents
 from headway.coreference.latent_trees import ClosestTrees, MentionTrees, best_heads, clusters_of, mention_trees
 from headway.coreference.mentions import tree_mentions
 from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
-from headway.errors import EvaluationError, TrainingError
-from headway.evaluation import CoreferenceScores, evaluate_coreference
+from headway.coreference.scores import score_documents
+from headway.errors import ArchiveError, TrainingError
 from headway.inference.batch import Floats, Ints
 from headway.learning.latent_perceptron import LatentPerceptron
+from headway.learning.monitor import Monitor, Show
 from headway.learning.perceptron import Perceptron
-from headway.training import Monitor, Show
+from headway.models.protocol import Options
+from headway.parallel import SERIAL
 
 Source = str | os.PathLike[str] | Iterable[Document]
 Tree = Literal["latent", "closest"]
@@ -96,7 +96,7 @@ class Resolver:
         """
         chosen = ResolverSettings(**settings)
         documents = _documents(train, "the training data")
-        coder, sieves = Coder.learn(documents), Sieves(chosen.mentions, chosen.sentences)
+        coder, sieves = MentionCoder.learn(documents), Sieves(chosen.mentions, chosen.sentences)
         trees = _trees(documents, coder, sieves, chosen)
         held_out = None if dev is None else _Development(_documents(dev, "the development data"), coder, sieves)
         score = None if held_out is None else lambda weights: held_out.conll(trees.features, weights)
@@ -121,8 +121,12 @@ class Resolver:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Resolver:
-        """One saved earlier. Loading checks all, runs nothing."""
-        return cls(CoreferenceModel.from_archive(load_archive(path, KIND), str(path)))
+        """A resolver saved earlier. Loading checks everything and never runs code from the file."""
+        archive = load_archive(path, KIND)
+        try:
+            return cls(CoreferenceModel.from_archive(archive))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArchiveError(f"{path}: a damaged {KIND} ({error}); save it again") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file; an interruption leaves the old file as it was."""
@@ -139,41 +143,8 @@ class Resolver:
             if find_mentions:
                 mentions = tree_mentions(document.sentences)
                 given = document.with_mentions(mentions, np.arange(len(mentions)))
-            heads = self.model.heads(given)
+            (heads,) = self.model.predict([given], Options(), SERIAL)
             yield Resolved(given.with_clusters(clusters_of(heads)), heads)
-
-
-def score_documents(
-    gold: Iterable[Document], predicted: Iterable[Document], *, singletons: bool = True
-) -> CoreferenceScores:
-    """Score clusters against the right ones, document by document."""
-    pairs = ((key.partition(), response.partition()) for key, response in paired_documents(gold, predicted))
-    return evaluate_coreference(pairs, singletons=singletons)
-
-
-def paired_documents(gold: Iterable[Document], predicted: Iterable[Document]) -> Iterator[tuple[Document, Document]]:
-    """The documents of two files that hold the same text; an error names the first that differ."""
-    for number, (key, response) in enumerate(zip_longest(gold, predicted), start=1):
-        if key is None or response is None:
-            more, fewer = ("gold", "predicted") if response is None else ("predicted", "gold")
-            raise EvaluationError(f"document {number} is {more} only, not {fewer}; give two files of one text")
-        if [s.forms for s in key.sentences] != [s.forms for s in response.sentences]:
-            raise EvaluationError(
-                f"document {number} ({key.name or 'unnamed'}) has other words in the predicted file; give two files "
-                "of one text"
-            )
-        yield key, response
-
-
-def documents_checksum(documents: Iterable[Document]) -> str:
-    """Names the data a figure comes from: words, trees, mentions and clusters, whatever the names of the entities."""
-    digest = hashlib.sha256()
-    for document in documents:
-        for sentence in document.sentences:
-            digest.update(sentence.to_conllx().replace("\r\n", "\n").encode())
-        spans = [(mention.sentence, mention.words) for mention in document.mentions]
-        digest.update(repr((spans, document.clusters.tolist())).encode())
-    return digest.hexdigest()[:16]
 
 
 def _documents(source: Source, name: str) -> list[Document]:
@@ -184,12 +155,14 @@ def _documents(source: Source, name: str) -> list[Document]:
     return documents
 
 
-def _trees(documents: Sequence[Document], coder: Coder, sieves: Sieves, settings: ResolverSettings) -> MentionTrees:
+def _trees(
+    documents: Sequence[Document], coder: MentionCoder, sieves: Sieves, settings: ResolverSettings
+) -> MentionTrees:
     """The training examples, and features sized from the arcs that gold clusters may have."""
     coded = [coder.code(document) for document in documents]
     gold = [document.clusters for document in documents]
-    candidates = [sieves.candidates(each, clusters) for each, clusters in zip(coded, gold, strict=True)]
-    material = list(zip(coded, candidates, gold, strict=True))
+    antecedents = [sieves.antecedents(each, clusters) for each, clusters in zip(coded, gold, strict=True)]
+    material = list(zip(coded, antecedents, gold, strict=True))
     right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in material)
     features = PairFeatures.learn(pair_templates(types=settings.types), right)
     return mention_trees(features, material, settings.stretch, settings.root_weight, settings.temperature)
@@ -198,14 +171,14 @@ def _trees(documents: Sequence[Document], coder: Coder, sieves: Sieves, settings
 class _Development:
     """Development documents, coded once."""
 
-    def __init__(self, documents: Sequence[Document], coder: Coder, sieves: Sieves) -> None:
+    def __init__(self, documents: Sequence[Document], coder: MentionCoder, sieves: Sieves) -> None:
         self._documents = documents
-        self._candidates = [(coded, sieves.candidates(coded)) for coded in map(coder.code, documents)]
+        self._antecedents = [(coded, sieves.antecedents(coded)) for coded in map(coder.code, documents)]
 
     def conll(self, features: PairFeatures, weights: Floats) -> float:
         """The CoNLL average, in percent."""
         found = [
             document.with_clusters(clusters_of(best_heads(features.score(weights, stretch(coded, arcs)), arcs)))
-            for document, (coded, arcs) in zip(self._documents, self._candidates, strict=True)
+            for document, (coded, arcs) in zip(self._documents, self._antecedents, strict=True)
         ]
         return 100 * score_documents(self._documents, found).conll

@@ -42,16 +42,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.coreference.documents import Document
 from headway.errors import EvaluationError
 
-Clusters: TypeAlias = Iterable[Collection[Hashable]]
+Partition: TypeAlias = Iterable[Collection[Hashable]]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -99,7 +101,7 @@ class CoreferenceScores:
         }
 
 
-def evaluate_coreference(pairs: Iterable[tuple[Clusters, Clusters]], *, singletons: bool = True) -> CoreferenceScores:
+def evaluate_coreference(pairs: Iterable[tuple[Partition, Partition]], *, singletons: bool = True) -> CoreferenceScores:
     """Score one (key, response) a document; `singletons=False` first leaves out the clusters of one on both sides.
 
     The example of Pradhan et al. (2014); strings do for mentions, and a string of letters for a cluster of them:
@@ -130,6 +132,28 @@ def evaluate_coreference(pairs: Iterable[tuple[Clusters, Clusters]], *, singleto
     return CoreferenceScores(documents=documents, blanc=blanc, **{row: _ratio(*sums[row]) for row in sums})
 
 
+def score_documents(
+    gold: Iterable[Document], predicted: Iterable[Document], *, singletons: bool = True
+) -> CoreferenceScores:
+    """Score clusters against the right ones, document by document."""
+    pairs = ((key.partition(), response.partition()) for key, response in paired_documents(gold, predicted))
+    return evaluate_coreference(pairs, singletons=singletons)
+
+
+def paired_documents(gold: Iterable[Document], predicted: Iterable[Document]) -> Iterator[tuple[Document, Document]]:
+    """The documents of two files that hold the same text; an error names the first that differ."""
+    for number, (key, response) in enumerate(zip_longest(gold, predicted), start=1):
+        if key is None or response is None:
+            more, fewer = ("gold", "predicted") if response is None else ("predicted", "gold")
+            raise EvaluationError(f"document {number} is {more} only, not {fewer}; give two files of one text")
+        if [s.forms for s in key.sentences] != [s.forms for s in response.sentences]:
+            raise EvaluationError(
+                f"document {number} ({key.name or 'unnamed'}) has other words in the predicted file; give two files "
+                "of one text"
+            )
+        yield key, response
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
     """The clusters of key or response: the number of each mention's cluster, and the clusters' sizes, (C,)."""
@@ -138,7 +162,7 @@ class _Side:
     sizes: Ints
 
     @classmethod
-    def of(cls, clusters: Clusters, place: str, smallest: int) -> _Side:
+    def of(cls, clusters: Partition, place: str, smallest: int) -> _Side:
         """Number the clusters of at least `smallest` mentions; a repeated mention is refused in the others too."""
         cluster_of: dict[Hashable, int] = {}
         for number, cluster in enumerate(clusters):

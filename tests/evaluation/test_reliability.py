@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import EvaluationError
-from headway.evaluation import calibration
+from headway.evaluation import reliability
 
 
 def test_by_hand() -> None:
     """Two bins: 0.25 (wrong) below; 0.5, 0.75 and 1 (right, wrong, right) above: an error of 1/4 and |3/4 - 2/3|."""
-    result = calibration([0.5, 0.25, 0.75, 1.0], [True, False, False, True], bins=2)
+    result = reliability([0.5, 0.25, 0.75, 1.0], [True, False, False, True], bins=2)
     low, high = result.bins
     assert (low.low, low.high, low.count, low.confidence, low.accuracy) == (0, 0.5, 1, 0.25, 0)
     assert (high.low, high.high, high.count, high.confidence, high.accuracy) == (0.5, 1, 3, 0.75, pytest.approx(2 / 3))
@@ -26,7 +26,7 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize(("p", "low"), [(0.0, 0), (0.1, 1), (0.3, 3), (0.7, 7), (np.nextafter(0.7, 0), 6), (1.0, 9)])
 def test_a_bin_is_closed_below_and_open_above(p: float, low: int) -> None:
     """0.3 * 10 is less than 3, and 0.7 * 10 more than 7, in floats: edges, not products, decide."""
-    (only,) = calibration([p], [True]).bins
+    (only,) = reliability([p], [True]).bins
     assert (only.low, only.high) == (low / 10, (low + 1) / 10)
 
 
@@ -35,7 +35,7 @@ def test_a_bin_is_closed_below_and_open_above(p: float, low: int) -> None:
     bins=st.integers(1, 12),
 )
 def test_agrees_with_a_loop_in_fractions(arcs: list[tuple[int, bool]], bins: int) -> None:
-    result = calibration([k / 64 for k, _ in arcs], [right for _, right in arcs], bins=bins)
+    result = reliability([k / 64 for k, _ in arcs], [right for _, right in arcs], bins=bins)
     # the edges are floats: compare exactly with them
     inside = [
         [(Fraction(k, 64), right) for k, right in arcs if j / bins <= k / 64 < (j + 1) / bins] for j in range(bins)
@@ -59,12 +59,12 @@ def test_calibrated_coins_have_a_small_error_and_boastful_ones_a_large_one() -> 
     rng = np.random.default_rng(5)
     p = rng.random(200_000)
     right = rng.random(200_000) < p
-    assert calibration(p, right).expected_error < 0.005
-    assert calibration(np.sqrt(p), right).expected_error == pytest.approx(2 / 3 - 1 / 2, abs=0.005)
+    assert reliability(p, right).expected_error < 0.005
+    assert reliability(np.sqrt(p), right).expected_error == pytest.approx(2 / 3 - 1 / 2, abs=0.005)
 
 
 def test_rounding_above_one_is_kept_not_clipped() -> None:
-    (only,) = calibration([1 + 1e-12], [True]).bins
+    (only,) = reliability([1 + 1e-12], [True]).bins
     assert only.confidence == 1 + 1e-12
 
 
@@ -82,4 +82,4 @@ def test_rounding_above_one_is_kept_not_clipped() -> None:
 )
 def test_errors(probabilities: list[float], right: list[bool], bins: int, message: str) -> None:
     with pytest.raises(EvaluationError, match=message):
-        calibration(probabilities, right, bins=bins)
+        reliability(probabilities, right, bins=bins)

@@ -10,32 +10,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.coreference import Document
-from headway.coreference.candidates import Candidates, Sieves, right_arcs
-from headway.coreference.coding import Coder
+from headway.coreference.antecedents import Antecedents, Sieves, right_arcs
+from headway.coreference.coding import MentionCoder
 from headway.coreference.pairs import PAIR_ATOMS
 
-from .naive_pairs import lets_through, naive_candidates, naive_mentions
+from .naive_pairs import lets_through, naive_antecedents, naive_mentions
 from .toy_documents import document, random_document, sentence
 
 SEEDS = st.integers(0, 2**32 - 1)
-CODER = Coder.learn([])
+CODER = MentionCoder.learn([])
 
 
-def rows_of(arcs: Candidates) -> list[list[int]]:
+def rows_of(arcs: Antecedents) -> list[list[int]]:
     return [arcs.antecedent[start:end].tolist() for start, end in pairwise(arcs.start.tolist())]
 
 
-def candidates(text: Document, near: int, sentences: int, gold: bool = False) -> Candidates:
-    return Sieves(near, sentences).candidates(CODER.code(text), text.clusters if gold else None)
+def antecedents(text: Document, near: int, sentences: int, gold: bool = False) -> Antecedents:
+    return Sieves(near, sentences).antecedents(CODER.code(text), text.clusters if gold else None)
 
 
 @settings(max_examples=80)
 @given(SEEDS, st.integers(0, 4), st.integers(0, 3), st.booleans())
 def test_against_plain_python(seed: int, near: int, sentences: int, gold: bool) -> None:
     text = random_document(seed)
-    arcs = candidates(text, near, sentences, gold)
+    arcs = antecedents(text, near, sentences, gold)
     clusters = text.clusters.tolist() if gold else None
-    assert rows_of(arcs) == naive_candidates(text, near, sentences, clusters)
+    assert rows_of(arcs) == naive_antecedents(text, near, sentences, clusters)
     assert arcs.mention.tolist() == [m for m, row in enumerate(rows_of(arcs), start=1) for _ in row]
     assert arcs.atoms.shape == (len(arcs.antecedent), len(PAIR_ATOMS))
 
@@ -44,7 +44,7 @@ def test_against_plain_python(seed: int, near: int, sentences: int, gold: bool) 
 @given(SEEDS, st.integers(0, 2), st.integers(0, 1))
 def test_gold_clusters_are_always_reachable(seed: int, near: int, sentences: int) -> None:
     text = random_document(seed)
-    arcs = candidates(text, near, sentences, gold=True)
+    arcs = antecedents(text, near, sentences, gold=True)
     clusters = text.clusters.tolist()
     right = right_arcs(arcs, text.clusters)
     for m, row in enumerate(rows_of(arcs), start=1):
@@ -78,9 +78,9 @@ def test_names_match_at_any_distance_and_pronouns_nearby() -> None:
     text = single_words(
         "Ann PROPN 0 root", "he PRON 0 root", "dog NOUN 0 root", "ANN PROPN 0 root", "she PRON 0 root", "He PRON 0 root"
     )
-    assert rows_of(candidates(text, 0, 0)) == [[0], [0], [0], [0, 1], [0], [0, 2]]
-    assert rows_of(candidates(text, 1, 0)) == [[0], [0, 1], [0, 2], [0, 1, 3], [0, 4], [0, 2, 5]]
-    assert rows_of(candidates(text, 0, 2)) == [[0], [0, 1], [0], [0, 1], [0, 3, 4], [0, 2, 4, 5]]
+    assert rows_of(antecedents(text, 0, 0)) == [[0], [0], [0], [0, 1], [0], [0, 2]]
+    assert rows_of(antecedents(text, 1, 0)) == [[0], [0, 1], [0, 2], [0, 1, 3], [0, 4], [0, 2, 5]]
+    assert rows_of(antecedents(text, 0, 2)) == [[0], [0, 1], [0], [0, 1], [0, 3, 4], [0, 2, 4, 5]]
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_names_match_at_any_distance_and_pronouns_nearby() -> None:
 )
 def test_what_gold_clusters_cannot_be_without(clusters: list[int], near: int, row: list[int]) -> None:
     text = single_words("Ann PROPN 0 x", "dog NOUN 0 x", "cat NOUN 0 x", "cow NOUN 0 x", "Ann PROPN 0 x")
-    arcs = candidates(text.with_clusters(clusters), near, 0, gold=True)
+    arcs = antecedents(text.with_clusters(clusters), near, 0, gold=True)
     assert rows_of(arcs)[-1] == row
 
 
 def test_before_all_that_was_let_through() -> None:
     text = single_words("Ann PROPN 0 x", "dog NOUN 0 x", "cat NOUN 0 x", "cow NOUN 0 x").with_clusters([0, 1, 2, 0])
-    assert rows_of(candidates(text, 2, 0, gold=True))[-1] == [0, 1, 2, 3]
-    assert rows_of(candidates(text, 2, 0))[-1] == [0, 2, 3]
+    assert rows_of(antecedents(text, 2, 0, gold=True))[-1] == [0, 1, 2, 3]
+    assert rows_of(antecedents(text, 2, 0))[-1] == [0, 2, 3]
 
 
 def test_no_mentions() -> None:
-    arcs = candidates(document([sentence("a X 0 root")], []), 20, 5, gold=True)
+    arcs = antecedents(document([sentence("a X 0 root")], []), 20, 5, gold=True)
     assert arcs.start.tolist() == [0]
     assert len(arcs.antecedent) == len(arcs.mention) == len(arcs.atoms) == 0
     assert len(right_arcs(arcs, np.zeros(0, np.int64))) == 0

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
+from headway.coreference import CoreferenceScores, evaluate_coreference
 from headway.errors import EvaluationError
-from headway.evaluation import CoreferenceScores, evaluate_coreference
 
-from .coreference_cases import BLANC_DECIMALS, CASES, CEAF_DECIMALS, REPEATED
-from .naive_coreference import NAMES, Partition, score
+from .naive_scores import NAMES, Partition, score
+from .score_cases import BLANC_DECIMALS, CASES, CEAF_DECIMALS, REPEATED
 
 EXAMPLE = ("abc defg", "ab cd fghi")  # Pradhan et al. 2014
 

@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 from headway.coreference import Document, Mention, read_documents, tree_mentions, write_documents
+from headway.coreference.documents import documents_checksum
 from headway.coreference.latent_trees import clusters_of
+from headway.coreference.resolver import Resolver, ResolverSettings
+from headway.coreference.scores import score_documents
 from headway.errors import EvaluationError, TrainingError, TreebankError
-from headway.resolver import Resolver, ResolverSettings, documents_checksum, score_documents
-from headway.training import Progress
+from headway.learning.monitor import Progress
 from headway.treebank import Sentence
 
-from .coreference.toy_documents import document, head_match_documents, random_document, sentence
+from .toy_documents import document, head_match_documents, random_document, sentence
 
 BARE = document([sentence("dog NOUN 0 root")], [])
 NO_TREE = document([Sentence.from_words(["dog"], upos=["NOUN"])], [(0, (1,))])

@@ -1,7 +1,7 @@
 """Which antecedents a mention may have: sieves over the arcs of a document.
 
 Most of the M^2 / 2 arcs of a document are not worth scoring. As with the sieves of Lee et al. 2011, from which the
-systems of Fernandes et al. 2012 take their candidates, an arc is kept if any of them lets it through:
+systems of Fernandes et al. 2012 take their antecedents, an arc is kept if any of them lets it through:
 
     near      the antecedent is one of the `mentions` before
     pronoun   the mention is a pronoun, and the antecedent not more than `sentences` before, or the same string
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.coreference.attributes import PRONOUN
-from headway.coreference.coding import Coded
+from headway.coreference.coding import CodedDocument
 from headway.coreference.pairs import Atoms, are_initials, pair_atoms, shared_words
 from headway.inference.batch import Ints
 from headway.inference.jit import kernel, part
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Antecedents:
     """Arcs to the mentions of a document: those to m are start[m-1] to start[m], the root's first, then ascending."""
 
     antecedent: Ints  # (K,) 0 is the root
@@ -46,7 +46,7 @@ class Sieves:
     mentions: int = 20
     sentences: int = 5
 
-    def candidates(self, coded: Coded, clusters: Ints | None = None) -> Candidates:
+    def antecedents(self, coded: CodedDocument, clusters: Ints | None = None) -> Antecedents:
         """The arcs that a sieve lets through; with gold `clusters` (M,), also what these cannot be without."""
         gold = np.zeros(0, np.int64) if clusters is None else clusters
         start = np.zeros(len(coded.sentence), np.int64)
@@ -54,12 +54,12 @@ class Sieves:
         np.cumsum(start, out=start)
         antecedent = np.zeros(int(start[-1]), np.int64)
         _sieve(coded, self.mentions, self.sentences, gold, start, antecedent)
-        return Candidates(antecedent, start, pair_atoms(coded, antecedent, start))
+        return Antecedents(antecedent, start, pair_atoms(coded, antecedent, start))
 
 
-def right_arcs(candidates: Candidates, clusters: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def right_arcs(antecedents: Antecedents, clusters: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which arcs (K,) a tree of these clusters may have: within one, and from the root to its first mention."""
-    antecedent, mention = candidates.antecedent, candidates.mention
+    antecedent, mention = antecedents.antecedent, antecedents.mention
     is_first = np.zeros(len(clusters) + 1, np.bool_)
     is_first[1 + np.unique(clusters, return_index=True)[1]] = True
     cluster = np.concatenate(([-1], clusters))
@@ -70,8 +70,8 @@ def right_arcs(candidates: Candidates, clusters: Ints) -> np.ndarray[tuple[int],
 
 
 @kernel
-def _sieve(d: Coded, mentions: int, sentences: int, gold: Ints, start: Ints, antecedent: Ints) -> None:
-    """Count each mention's candidates into start[m]; where there is room for them, list them."""
+def _sieve(d: CodedDocument, mentions: int, sentences: int, gold: Ints, start: Ints, antecedent: Ints) -> None:
+    """Count each mention's antecedents into start[m]; where there is room for them, list them."""
     listing = len(antecedent) > 0
     sentence, kind, string, lemma, core, initials = d.sentence, d.kind, d.string, d.lemma, d.core, d.initials
     content, content_start = d.content, d.content_start

@@ -32,7 +32,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class Reliability:
     """The bins that hold an arc, lowest first, and the expected and the largest distance from the diagonal."""
 
     bins: tuple[Bin, ...]
@@ -40,10 +40,10 @@ class Calibration:
     largest_error: float
 
 
-def calibration(probabilities: ArrayLike, right: ArrayLike, *, bins: int = 10) -> Calibration:
+def reliability(probabilities: ArrayLike, right: ArrayLike, *, bins: int = 10) -> Reliability:
     """Compare the probabilities of predicted arcs with which of them are right; two arrays of the same length.
 
-    >>> result = calibration([0.95, 0.95, 0.6, 0.6], [True, True, True, False])
+    >>> result = reliability([0.95, 0.95, 0.6, 0.6], [True, True, True, False])
     >>> [(bin.count, round(bin.confidence, 2), bin.accuracy) for bin in result.bins]
     [(2, 0.6, 0.5), (2, 0.95, 1.0)]
     >>> round(result.expected_error, 3)
@@ -70,7 +70,7 @@ def calibration(probabilities: ArrayLike, right: ArrayLike, *, bins: int = 10) -
     accuracy = np.bincount(number, weights=correct, minlength=bins)[filled] / count[filled]
     error = abs(confidence - accuracy)
     rows = zip(edges[filled], edges[filled + 1], count[filled], confidence, accuracy, strict=True)
-    return Calibration(
+    return Reliability(
         bins=tuple(Bin(float(low), float(high), int(n), float(c), float(a)) for low, high, n, c, a in rows),
         expected_error=float(error @ count[filled] / p.size),
         largest_error=float(error.max()),
