@@ -69,7 +69,7 @@ from headway.training import (
     training_trees,
 )
 from headway.treebank import Sentence, require_tree
-from headway.treebank.raw_text import offsets_of
+from headway.treebank.annotations import offsets_of
 
 _SENTENCES_AT_ONCE = 512
 _ARCS_AT_ONCE = 4_000_000

@@ -37,11 +37,13 @@ from headway.treebank.raw_text import (
     SENTENCE,
     TOKEN,
     WORD,
+    Token,
     raw_text,
+    sentence_from_tokens,
     split_paragraphs,
     tokens_of,
 )
-from headway.treebank.sentence import IN_MEMORY, Layout, Sentence
+from headway.treebank.sentence import Sentence
 
 LONGEST = 1_000  # words of a sentence
 
@@ -669,7 +671,7 @@ class Segmenter:
         )
 
     def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
-        """The sentences of a text, of which the first character has number `offset` in TokenRange."""
+        """The sentences of a text, whose first character has the offset `offset`."""
         found: list[Sentence] = []
         for start, paragraph in [(0, text)] if len(text) <= LONGEST_PARAGRAPH else split_paragraphs([text]):
             found += self._split(paragraph, offset + start, one=False)
@@ -858,24 +860,7 @@ def _in_case(words: tuple[str, ...], form: str) -> tuple[str, ...]:
 
 
 def _as_sentence(tokens: Sequence[_Found], spaces: Sequence[bool], offset: int) -> Sentence:
-    """A sentence with TokenRange and SpaceAfter; `spaces` are where white space, or the end, follows a token."""
-    forms: list[str] = []
-    misc: list[str] = []
-    extra_lines: list[tuple[int, str]] = []
-    text: list[str] = []
-    for (form, words, ranges), space in zip(tokens, spaces, strict=True):
-        column = f"TokenRange={ranges[0][0] + offset}:{ranges[-1][1] + offset}"
-        if not space:
-            column = f"SpaceAfter=No|{column}"
-        text += form, " " if space else ""
-        if len(words) == 1:
-            misc.append(column)
-        else:
-            count = len(forms)
-            extra_lines.append((count, f"{count + 1}-{count + len(words)}\t{form}" + "\t_" * 7 + f"\t{column}"))
-            misc += [f"TokenRange={start + offset}:{end + offset}" for start, end in ranges]
-        forms += words
-    absent = ("_",) * len(forms)
-    comments = (f"# text = {''.join(text).rstrip()}",)
-    layout = Layout("conllu", comments, tuple(extra_lines), absent, tuple(misc), "\n")
-    return Sentence(tuple(forms), absent, absent, absent, absent, None, None, layout, IN_MEMORY)
+    """A sentence with its offsets; `spaces` are where white space, or the end, follows a token."""
+    found = (Token(form, words, space) for (form, words, _), space in zip(tokens, spaces, strict=True))
+    offsets = tuple((start + offset, end + offset) for token in tokens for start, end in token.ranges)
+    return sentence_from_tokens(found, offsets)
