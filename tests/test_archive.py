@@ -22,7 +22,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from headway.archive import VERSION, Archive, load_archive, save_archive
-from headway.errors import ArchiveError
+from headway.errors import ArchiveError, MissingFileError
 
 KIND = "thing"
 # Long enough for a member to be read in pieces: its header is looked at before its checksum is known.
@@ -229,6 +229,8 @@ def test_random_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) 
 
 def test_absent_files_and_directories(tmp_path: Path) -> None:
     assert "no such file; give the path of a saved thing" in refused(tmp_path / "absent")
+    with pytest.raises(MissingFileError):
+        load_archive(tmp_path / "absent", KIND)
     assert "cannot be read" in refused(tmp_path)
 
 

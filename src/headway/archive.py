@@ -1,14 +1,11 @@
 """Arrays and JSON in one zip file: how models and checkpoints are saved.
 
-An archive holds `headway.json` (what it is, its version, and anything that is not an array) and one `.npy` file an
-array. There is no pickle anywhere, so that loading cannot run code. Everything is bounded before it is read: the
-number of members, the size each one declares, and an array's header must account for exactly the bytes it has. A file
-that is not such an archive, or a damaged one, is an `ArchiveError` in one sentence.
+An archive holds `headway.json` (what it is, its version, and anything that is not an array) and one `.npy` file per
+array. Nothing is pickled, so loading cannot run code. Everything is bounded before it is read: the number of members,
+the size each one declares; and an array's header must account for exactly the bytes it has. A file that is not such an
+archive, or a damaged one, is an `ArchiveError` in one sentence.
 
-Arrays of single bytes are packed already: they are stored as they are, and mapped into memory rather than read.
-
-Writing goes to a temporary file beside the target, which takes its name only when it is complete: a full disk
-or Ctrl-C leaves an earlier file as it was.
+Arrays of single bytes are packed already: they are stored without compression, and mapped into memory rather than read.
 """
 
 from __future__ import annotations
@@ -17,13 +14,12 @@ import json
 import math
 import os
 import re
-import secrets
 import struct
 import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +27,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.errors import ArchiveError
+from headway.atomic import replacing, reporting
+from headway.errors import ArchiveError, MissingFileError
 
 VERSION = 1
 _JSON = "headway.json"
@@ -53,31 +50,23 @@ class Archive:
 
 def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bool = True) -> None:
     """Write an archive; the path holds either the old file or the complete new one."""
-    target = Path(path)
-    # Named before it exists: an interruption at any moment finds what to remove.
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     level = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    try:
-        with draft.open("xb") as file:
-            with zipfile.ZipFile(file, "w", level, compresslevel=4) as members:
-                head = {"headway": VERSION, "kind": archive.kind, **archive.data}
-                members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
-                for name, array in archive.arrays.items():
-                    info = zipfile.ZipInfo(f"{name}.npy", time.localtime()[:6])
-                    info.compress_type = zipfile.ZIP_STORED if array.dtype.itemsize == 1 else level
-                    with members.open(info, "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except OSError as error:
-        _remove(draft)
-        raise ArchiveError(
-            f"{target}: cannot be written ({error.strerror or error}); what was there is untouched"
-        ) from None
-    except BaseException:
-        _remove(draft)
-        raise
+
+    def failure(error: OSError) -> ArchiveError:
+        return ArchiveError(f"{path}: cannot be written ({error.strerror or error}); what was there is untouched")
+
+    with (
+        replacing(path, failure) as file,
+        reporting(failure),
+        zipfile.ZipFile(file, "w", level, compresslevel=4) as members,
+    ):
+        head = {"headway": VERSION, "kind": archive.kind, **archive.data}
+        members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
+        for name, array in archive.arrays.items():
+            info = zipfile.ZipInfo(f"{name}.npy", time.localtime()[:6])
+            info.compress_type = zipfile.ZIP_STORED if array.dtype.itemsize == 1 else level
+            with members.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
 
 
 def load_archive(path: str | os.PathLike[str], kind: str) -> Archive:
@@ -96,7 +85,7 @@ def load_archive(path: str | os.PathLike[str], kind: str) -> Archive:
     except ArchiveError:
         raise
     except FileNotFoundError:
-        raise ArchiveError(f"{path}: no such file; give the path of a saved {kind}") from None
+        raise MissingFileError(f"{path}: no such file; give the path of a saved {kind}") from None
     except OSError as error:
         raise ArchiveError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
@@ -188,8 +177,3 @@ def _opened(
     if zlib.crc32(content.data) != info.CRC:
         raise zipfile.BadZipFile(f"bad CRC-32 for {info.filename}")
     yield _Mapped(content)
-
-
-def _remove(draft: Path) -> None:
-    with suppress(OSError):  # it may never have come into being
-        draft.unlink()

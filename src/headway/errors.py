@@ -86,5 +86,9 @@ class ArchiveError(HeadwayError, ValueError):
     """A model or checkpoint file that cannot be read or written."""
 
 
+class MissingFileError(ArchiveError):
+    """A model or checkpoint file that does not exist."""
+
+
 class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""

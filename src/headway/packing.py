@@ -111,13 +111,10 @@ def unpack(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[
     return weights
 
 
-def read_weights(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
+def read_weights(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> Weights:
     """A vector of weights, packed or not, checked: compiled code indexes it without looking."""
-    if is_packed(arrays, name):
-        weights = unpack(arrays, name, size)
-    else:
-        weights = arrays[name].astype(np.float32)
-    if weights.shape != (size,):
+    weights: Weights = unpack(arrays, name, size) if is_packed(arrays, name) else arrays[name]
+    if weights.shape != (size,) or weights.dtype.kind != "f":
         raise ValueError("the weights do not fit the templates")
     if not np.isfinite(weights).all():
         raise ValueError("a weight is not a finite number")

@@ -13,7 +13,7 @@ from headway.drawing import to_svg, tree_drawing
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
 from headway.treebank import Sentence
-from headway.treebank.raw_text import offsets_of
+from headway.treebank.annotations import offsets_of
 
 UNSURE_BELOW = 0.7  # arcs less probable than this are dashed in pictures
 

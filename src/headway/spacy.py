@@ -199,7 +199,7 @@ def _sentences(doc: Doc, parser: Parser) -> list[range]:
 
 def _first_tokens(doc: Doc, sentences: Sequence[Sentence]) -> list[int]:
     """The tokens that sentences of the doc's text begin with: for one that begins within a token, the next."""
-    from headway.treebank.raw_text import offsets_of
+    from headway.treebank.annotations import offsets_of
 
     words = [token.i for token in doc if not token.is_space]
     characters = [doc[i].idx for i in words]

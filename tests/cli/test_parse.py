@@ -16,7 +16,6 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.cli import reading
 from headway.drawing import tree_text
 from headway.inference.dual_decomposition import Status
 from headway.models.automata_model import AutomataModel
-from headway.pipeline import Parser
+from headway.pipeline import Parsed, Parser
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank
-from headway.treebank.raw_text import offsets_of
+from headway.treebank.annotations import offsets_of
 from tests.cli import toy
 from tests.cli.conftest import Invoke, Spawn, one_error
 from tests.treebank.strategies import Written, written_sentences
@@ -501,6 +499,12 @@ def comments(text: bytes) -> list[tuple[str, ...]]:
     return [each.layout.comments for each in sentences(text)]
 
 
+def misc_of(parsed: Parsed) -> tuple[str, ...]:
+    """MISC as the file has it, with offsets."""
+    (written,) = sentences(parsed.to_conllu().encode())
+    return written.layout.misc
+
+
 def assert_offsets(found: list[Sentence], text: str) -> None:
     for sentence in found:
         offsets = offsets_of(sentence)
@@ -525,11 +529,7 @@ def test_a_text_is_split_tagged_and_parsed(invoke: Invoke, text_model: Path, tmp
     for one, right in zip(found, expected, strict=True):
         assert one.heads is not None
         assert one.heads.tolist() == right.heads.tolist()
-        assert (one.labels, one.upos, one.layout.misc) == (
-            right.labels,
-            right.sentence.upos,
-            right.sentence.layout.misc,
-        )
+        assert (one.labels, one.upos, one.layout.misc) == (right.labels, right.sentence.upos, misc_of(right))
     for words in (["-"], ["-", "--input", "text"]):
         assert invoke("parse", text_model, *words, stdin=source.read_bytes()).stdout_bytes == out
         assert invoke("parse", text_model, *words, stdin=gzip.compress(text.encode())).stdout_bytes == out
@@ -565,55 +565,6 @@ def test_nothing_in_nothing_out(invoke: Invoke, text_model: Path, tmp_path: Path
 
 
 WORD = "1\tun\t_\t_\t_\t_\t_\t_\t_\t_\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Dogs bark.\n", "text"),
-        ("\ufeffDogs\n", "text"),
-        ("# a heading\n\nDogs bark.\n", "text"),
-        ("#dogs bark", "text"),
-        ("a\tb\n", "text"),
-        (WORD, "conllu"),
-        ("\ufeff" + WORD, "conllu"),
-        (WORD.strip(), "conllu"),
-        (f"\r\n# text = un\r\n# x\n{WORD}", "conllu"),
-        (f"\ufeff# text = un\n{WORD}", "conllu"),
-        (f"Dogs bark.\n{WORD}", "text"),
-        ("x" * (reading._LOOKED_AT + 5), "text"),
-        ("\t" * 9 + "x" * reading._LOOKED_AT, "text"),
-        ("# x" * reading._LOOKED_AT, "text"),
-    ],
-)
-def test_the_first_line_tells_what_it_is_and_nothing_is_lost(text: str, kind: str, monkeypatch: Any) -> None:
-    data = text.encode()
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    with reading._opened("-", None, reading.Input.CONLLU) as (found, source):
-        assert found == kind
-        assert isinstance(source, io.BufferedReader)
-        assert source.name == "standard input"
-        assert source.read() == data
-
-
-@pytest.mark.parametrize("line", ["Dogs bark.\n", WORD])
-def test_no_more_than_the_first_line_is_waited_for(line: str, monkeypatch: Any) -> None:
-    class Slow:
-        pieces = [line[:8].encode(), line[8:].encode()]  # noqa: RUF012  (used once)
-
-        def read1(self, size: int) -> bytes:
-            assert self.pieces, "waits for more"
-            piece, rest = self.pieces[0][:size], self.pieces[0][size:]
-            self.pieces[:1] = [rest] if rest else []
-            return piece
-
-        read = read1
-
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Slow()))
-    with reading._opened("-", None, reading.Input.CONLLU) as (found, source):
-        assert found == ("conllu" if line == WORD else "text")
-        assert isinstance(source, io.BufferedReader)
-        assert source.readline() == line.encode()
 
 
 def test_a_treebank_is_one_under_any_name_and_text_too(invoke: Invoke, text_model: Path, tmp_path: Path) -> None:
@@ -733,7 +684,7 @@ def test_unsure_arcs_are_marked(invoke: Invoke, unsure_model: Path) -> None:
     data = invoke(*words, "--format", "json", stdin=text.encode())
     expected = list(Parser.load(unsure_model).parse_text(text))
     arcs = np.concatenate([parsed.confidence.arcs[1:] for parsed in expected])
-    misc = [column for parsed in expected for column in parsed.sentence.layout.misc]
+    misc = [column for parsed in expected for column in misc_of(parsed)]
     shown = [f"|HeadProbability={p:.4f}" for p in arcs]
     marks = ["|Unsure=Yes" if p < 0.6 else "" for p in arcs]
 

@@ -33,7 +33,8 @@ from headway.text.characters import (
 from headway.text.segmenter import LONGEST, Segmenter
 from headway.text.sentence_ends import SENTENCE_SLOTS, sentence_ends_of, sentence_features, tokens_in
 from headway.treebank import Sentence, read_treebank
-from headway.treebank.raw_text import offsets_of, raw_text, tokens_of
+from headway.treebank.annotations import offsets_of
+from headway.treebank.raw_text import raw_text, tokens_of
 from tests.models import toy_treebank
 
 TINY = Path(__file__).parents[2] / "examples" / "tiny.conllu"
@@ -355,7 +356,8 @@ def test_multiword_tokens_of_pieces_are_learnt() -> None:
     train = treebank("I do~ .", "I don't=do+n't go~ .", "He won't=wo+n't go~ .", "We go~ .") * 5
     (sentence,) = Segmenter.learn(train).sentences("I don't go.")
     assert sentence.forms == ("I", "do", "n't", "go", ".")
-    assert [line for _, line in sentence.layout.extra_lines] == ["2-3\tdon't" + "\t_" * 7 + "\tTokenRange=2:7"]
+    written = next(read_treebank(io.StringIO(sentence.to_conllu())))
+    assert [line for _, line in written.layout.extra_lines] == ["2-3\tdon't" + "\t_" * 7 + "\tTokenRange=2:7"]
     assert offsets_of(sentence) == ((0, 1), (2, 4), (4, 7), (8, 10), (10, 11))
 
 

@@ -175,7 +175,7 @@ def test_only_who_asks_gets_unknown_heads() -> None:
 @pytest.mark.parametrize(
     ("heads", "said"),
     [
-        ([-1, -2, 0], "heads[1] is -2; expected -1 (not known) or 0 (the root) to 2, and another word than 1"),
+        ([-1, -2, 0], "heads[1] is -2; expected -1 (unknown) or 0 (the root) to 2, other than 1 itself"),
         ([-1, -1, 3], "heads[2] is 3; expected -1"),
         ([-1, -1, 2], "heads[2] is 2; expected -1"),
         ([0, -1, 1], "heads[0] == -1"),
@@ -243,7 +243,7 @@ def test_errors_name_place_and_words() -> None:
         assert "1 (a) -> 3 (c) -> 2 (b) -> 1 (a)" in str(caught.value)
     with pytest.raises(TreebankError) as caught:
         require_partial_tree(two_roots, single_root=True)
-    cause = "words 1 (a), 3 (c) are all on the root; keep one, or allow several (single_root=False)"
+    cause = "words 1 (a), 3 (c) are all under the root; keep one, or allow several (single_root=False)"
     assert str(caught.value) == f"stream, line 7: {cause}"
     with pytest.raises(TreebankError, match="sentence in memory: the sentence has no heads"):
         require_partial_tree(Sentence.from_words(["a"]), single_root=False)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from headway.errors import TreebankError
 from headway.treebank import Sentence, raw_text, read_treebank
+from headway.treebank.annotations import offsets_of
 from headway.treebank.raw_text import (
     LONGEST_LINE,
     LONGEST_PARAGRAPH,
@@ -23,10 +24,10 @@ from headway.treebank.raw_text import (
     TOKEN,
     WORD,
     Token,
-    offsets_of,
     one_sentence_per_line,
     paragraphs,
     pretokenised,
+    sentence_from_tokens,
     split_paragraphs,
     tokens_of,
 )
@@ -143,18 +144,19 @@ def test_tokens_say_whether_a_space_follows() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("misc", "offsets"),
-    [
-        (("TokenRange=0:4", "SpaceAfter=No|TokenRange=5:9|X=y"), ((0, 4), (5, 9))),
-        (("TokenRange=0:4", "_"), None),
-        (("TokenRange=0:4", "NoTokenRange=5:9"), None),
-        (("TokenRange=0:4", "TokenRange=5"), None),
-    ],
-)
-def test_offsets(misc: tuple[str, ...], offsets: tuple[tuple[int, int], ...] | None) -> None:
-    sentence = Sentence.from_words(["Dogs", "bark"])
-    assert offsets_of(replace(sentence, layout=replace(sentence.layout, misc=misc))) == offsets
+@given(st.lists(st.tuples(st.lists(st.text("ab-é", min_size=1), min_size=1, max_size=3), st.booleans()), min_size=1))
+def test_a_sentence_has_the_tokens_it_is_made_from(drawn: list[tuple[list[str], bool]]) -> None:
+    tokens = [Token("".join(words), tuple(words), space) for words, space in drawn]
+    count = sum(len(words) for words, _ in drawn)
+    offsets = tuple((i, i + 1) for i in range(count))
+    made = sentence_from_tokens(tokens, offsets)
+    (read,) = read_treebank(io.StringIO(made.to_conllu()))
+    for sentence in (made, read):
+        assert list(tokens_of(sentence)) == tokens
+        assert offsets_of(sentence) == offsets
+        assert raw_text.raw_text([sentence]).text == sentence.layout.comments[0].removeprefix("# text = ").rstrip(" ")
+    assert (made.layout.offsets, read.layout.offsets) == (offsets, None)
+    assert read.to_conllu() == made.to_conllu()
 
 
 TEXT = "First one.\r\nStill it.\r\n \t\r\n\r\nSecond\rone.\r\rThird.\n\n\n  Fourth é.  \n\u2029Fifth\n"
@@ -251,6 +253,12 @@ def test_pretokenised() -> None:
     assert [text[start:end] for s in (one, two) for start, end in offsets_of(s) or ()] == [*one.forms, *two.forms]
     assert str(two.place) == "stream, line 3"
     assert one.layout.comments == ("# text = Dogs bark .",)
+    assert one.layout.misc == ("_", "_", "_")
+    assert [line.rpartition("\t")[2] for line in one.to_conllu().split("\n")[1:4]] == [
+        "TokenRange=0:4",
+        "TokenRange=6:10",
+        "TokenRange=11:12",
+    ]
 
 
 def test_a_line_that_is_too_long_is_an_error() -> None:

@@ -115,7 +115,7 @@ def test_a_chain_of_100_000_words_needs_no_square_of_memory() -> None:
         ([0, 2, 0], "heads[0] == -1"),
         ([], "heads[0] == -1"),
         ([[-1, 0]], "heads[0] == -1"),
-        ([-1.0, 0.0], "one integer a word"),
+        ([-1.0, 0.0], "one integer per word"),
         ([-1, 3, 0], "heads[1] is 3"),
         ([-1, 0, -1], "heads[2] is -1"),
         ([-1, 0, 2], "heads[2] is 2"),

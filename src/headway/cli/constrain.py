@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.atomic import write_file
 from headway.cli import options
 from headway.cli.failures import interrupted, note, require_one_standard_input
 from headway.cli.progress import training_progress
@@ -117,7 +118,7 @@ def constrain(
         development = None if dev_file is None else list(read_treebank(dev_file))
     _require_tags(text, told.tags, text_file.name)
     if rules_out is not None:
-        rules_out.write_text(told.to_toml(), encoding="utf-8")
+        write_file(rules_out, told.to_toml())
     _warn(told, text)
     files = (rules_file, text_file, dev_file)
     if model is not None:

@@ -35,8 +35,9 @@ class CoreferencePicture:
     def page(self) -> str:
         """The text and the latent trees, as HTML."""
         from headway.drawing import coreference_page
+        from headway.treebank.annotations import spaces_after
 
-        words = [list(zip(s.forms, _spaces(s), strict=True)) for s in self.document.sentences]
+        words = [list(zip(s.forms, spaces_after(s), strict=True)) for s in self.document.sentences]
         title = self.document.name or "Document"
         told = "the model's latent tree" if self.by_model else "each mention below the one before it in its cluster"
         note = f"Trees: {told}. Clusters of one are not shown."
@@ -84,20 +85,11 @@ def _chains(clusters: Ints) -> Ints:
     return np.array(heads, np.int64)
 
 
-def _spaces(sentence: Sentence) -> list[bool]:
-    """Whether a space follows each word; within a multiword token none does, and its own line says what follows it."""
-    spaces = ["SpaceAfter=No" not in misc.split("|") for misc in sentence.layout.misc]
-    for before, line in sentence.layout.extra_lines:
-        name, *_, misc = line.split("\t")
-        first, dash, last = name.partition("-")
-        if dash:
-            spaces[before : int(last)] = [False] * (int(last) - int(first)) + ["SpaceAfter=No" not in misc.split("|")]
-    return spaces
-
-
 def _text(sentence: Sentence, mention: Mention) -> str:
     """The words of a mention, dots where it has gaps."""
-    spaces = _spaces(sentence)
+    from headway.treebank.annotations import spaces_after
+
+    spaces = spaces_after(sentence)
     parts = []
     for word, after in zip(mention.words, (*mention.words[1:], 0), strict=True):
         parts.append(sentence.forms[word - 1])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from headway.atomic import write_file
 from headway.cli.failures import note, require_one_standard_input
 from headway.cli.reading import load_parser, sentences
 from headway.cli.trees_as_text import text_target, tree_as_text
@@ -41,7 +42,6 @@ EXAMPLES = (
     "headway draw gold.conllu --coref --model model.coref -o errors.svg",
 )
 
-_PROBABILITY = "HeadProbability="
 _UNSURE_BELOW = 0.7
 
 
@@ -223,9 +223,10 @@ def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_F
     """The sentences to draw, with the trees of the file or of the parser."""
     if model is None:
         from headway.treebank import read_treebank
+        from headway.treebank.annotations import head_probabilities
 
         for number, sentence in _chosen(read_treebank(input), wanted, input):
-            yield _Found(number, sentence, _recorded(sentence), None)
+            yield _Found(number, sentence, head_probabilities(sentence), None)
         return
     parser = load_parser(model)
     found = parser.parse(sentence for _, sentence in _chosen(sentences(parser, input), wanted, input))
@@ -282,32 +283,6 @@ def _with_gold(
         yield each, right[1]
     if next(rights, None) is not None:
         raise TreebankError(f"there are more sentences than in {input}; give two files of one text", gold)
-
-
-def _recorded(sentence: Sentence) -> Floats | None:
-    """What `headway parse --marginals` wrote into MISC, (n+1,); None unless every word has it."""
-    import numpy as np
-
-    if sentence.layout.format != "conllu":
-        return None
-    values = [1.0]
-    for misc in sentence.layout.misc:
-        given = [part for part in misc.split("|") if part.startswith(_PROBABILITY)]
-        if not given:
-            return None
-        values.append(_number(given[-1].removeprefix(_PROBABILITY), sentence))
-    return np.array(values)
-
-
-def _number(text: str, sentence: Sentence) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        cause = f"a HeadProbability is {text[:30]!a}; expected a number from 0 to 1"
-        raise TreebankError(cause, sentence.place.source, sentence.place.line or None)
-    return value
 
 
 def _shading(found: _Found, asked: bool | None) -> Floats | None:
@@ -394,7 +369,7 @@ def _write(data: bytes, target: str) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     else:
-        Path(target).write_bytes(data)
+        write_file(target, data)
 
 
 def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None) -> None:

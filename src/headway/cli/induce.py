@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import typer
 
+from headway.atomic import write_file
 from headway.cli import options
 from headway.cli.failures import interrupted, require_one_standard_input
 from headway.cli.progress import training_progress
@@ -194,7 +195,7 @@ def _draw(
         stem = f"{model.with_suffix('') if model.suffix == '.headway' else model}.{quote(tag, safe='')}-{direction}"
         drawn = to_svg(automaton_drawing(automaton, names, title=title))
         for path, text in ((f"{stem}.svg", drawn), (f"{stem}.dot", automaton_dot(automaton, names, title=title))):
-            Path(path).write_text(text, encoding="utf-8")
+            write_file(path, text)
         found_states, merges = _counted(automaton.states, "state"), _counted(automaton.merges, "merge")
         typer.echo(f"{printable(stem)}.svg, .dot: {found_states} after {merges}")
 

@@ -6,7 +6,6 @@ Everything is streamed, in the order of the input. Of a treebank all is kept but
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import sys
@@ -21,13 +20,14 @@ import typer
 from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.progress import counted
-from headway.cli.reading import Input, input_of, load_parser, portions
+from headway.cli.reading import load_parser, portions
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TrainingError, TreebankError
 
 if TYPE_CHECKING:
-    from headway.pipeline import Confidence, Parsed
+    from headway.pipeline import Parsed
     from headway.treebank import Format, Sentence
+    from headway.treebank.inputs import InputFormat
 
 EXAMPLES = (
     'echo "Dogs bark." | headway parse en -',
@@ -39,11 +39,19 @@ EXAMPLES = (
     "zcat news.conllu.gz | headway parse model.headway - | head",
 )
 
-_PROBABILITY = "HeadProbability="
-_UNSURE = "Unsure="
-_TREE_PROBABILITY = "# tree_probability = "
-_STATUS = "# headway_status = "
+_TREE_PROBABILITY = "tree_probability"
+_STATUS = "headway_status"
 _JOINERS = "\u200c\u200d"  # not printable, but of the spelling of words
+
+
+class Input(StrEnum):
+    """What there is to parse: `headway.treebank.inputs.InputFormat`, which would take long to import."""
+
+    TEXT = "text"
+    LINES = "lines"
+    TOKENS = "tokens"
+    CONLLU = "conllu"
+    CONLLX = "conllx"
 
 
 class Output(StrEnum):
@@ -115,8 +123,8 @@ def parse(
     """
     if confidence is not None and not 0 <= confidence <= 1:
         raise typer.BadParameter(f"--confidence is {confidence}; expected a probability, from 0 to 1")
-    known = kind or input_of(input)
-    write_as = format or _output_of(output) or (Output.CONLLX if known is Input.CONLLX else Output.CONLLU)
+    known = _input_format(input, kind)
+    write_as = format or _output_of(output) or (Output.CONLLX if known == "conllx" else Output.CONLLU)
     remarks = _Remarks(marginals, confidence, status)
     _require_place(remarks, write_as)
 
@@ -218,6 +226,13 @@ def _is_proven(found: Parsed) -> bool:
     return found.status is not Status.ITERATION_LIMIT
 
 
+def _input_format(name: str, kind: Input | None) -> InputFormat | None:
+    """What was asked for or what the name says; None if the content must show it."""
+    from headway.treebank.files import format_of
+
+    return format_of(name) if kind is None else kind.value
+
+
 def _output_of(name: str) -> Output | None:
     """What the name of the output says.
 
@@ -262,7 +277,9 @@ def _write(parsed: Iterable[Parsed], remarks: _Remarks, write_as: Output, output
 
 def _as_data(found: Parsed, below: float | None) -> dict[str, Any]:
     """The tree as plain data, with the sentence's name and text where they are known."""
-    known = {name: _comment(found.sentence, name) for name in ("sent_id", "text")}
+    from headway.treebank.annotations import comment
+
+    known = {name: comment(found.sentence, name) for name in ("sent_id", "text")}
     data = found.to_json()
     if not math.isfinite(data["gap"]):
         data["gap"] = None  # JSON has no infinity
@@ -274,75 +291,34 @@ def _as_data(found: Parsed, below: float | None) -> dict[str, Any]:
 
 def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
     """The sentence, what is said of its tree, and the tree."""
+    from headway.treebank.annotations import comment
     from headway.treebank.raw_text import raw_text
 
     sentence = found.sentence
-    text = _comment(sentence, "text") or raw_text([sentence]).text
+    text = comment(sentence, "text") or raw_text([sentence]).text
     lines = ["".join(c if c.isprintable() or c in _JOINERS else ascii(c)[1:-1] for c in text)]
     if remarks.marginals:
-        lines.append(f"{_TREE_PROBABILITY}{found.confidence.tree:.6g}")
+        lines.append(f"# {_TREE_PROBABILITY} = {found.confidence.tree:.6g}")
     if remarks.status:
-        lines.append(f"{_STATUS}{_status(found)}")
+        lines.append(f"# {_STATUS} = {_status(found)}")
     shown = found.confidence.arcs if remarks.marginals or remarks.below is not None else None
     return "\n".join([*lines, tree_as_text(sentence, shown, remarks.below, output)])
 
 
-def _comment(sentence: Sentence, name: str) -> str | None:
-    """The value of the comment of that name, if there is one."""
-    for comment in sentence.layout.comments:
-        key, equals, value = comment.removeprefix("#").partition("=")
-        if equals and key.strip() == name:
-            return value.strip()
-    return None
-
-
 def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
-    """The sentence with what is to be said of its tree; what an earlier parse said is replaced."""
+    """The sentence with what was asked for about its tree; what an earlier parse noted is replaced."""
+    from headway.treebank.annotations import with_comment, with_head_probabilities
+
     sentence = found.sentence
     if remarks.marginals or remarks.below is not None:
-        sentence = _with_probabilities(sentence, found.confidence, remarks)
+        arcs, below = found.confidence.arcs, remarks.below or 0.0
+        sentence = with_head_probabilities(sentence, arcs, unsure_below=below, only_unsure=not remarks.marginals)
+    if remarks.marginals:
+        sentence = with_comment(sentence, _TREE_PROBABILITY, f"{found.confidence.tree:.6g}")
     if remarks.status:
-        sentence = _with_comment(sentence, _STATUS, _status(found))
+        sentence = with_comment(sentence, _STATUS, _status(found))
     return sentence
 
 
 def _status(found: Parsed) -> str:
     return str(found.status) if _is_proven(found) else f"{found.status} gap {found.gap:.3g}"
-
-
-def _with_comment(sentence: Sentence, name: str, value: str) -> Sentence:
-    """The comment as the last one, in place of another of that name."""
-    comments = [comment for comment in sentence.layout.comments if not comment.startswith(name)]
-    layout = dataclasses.replace(sentence.layout, comments=(*comments, f"{name}{value}"))
-    return dataclasses.replace(sentence, layout=layout)
-
-
-def _with_probabilities(sentence: Sentence, confidence: Confidence, remarks: _Remarks) -> Sentence:
-    layout, absent = sentence.layout, ("_",) * len(sentence)
-    # CoNLL-X has PHEAD and PDEPREL in these columns.
-    deps, misc = (layout.deps, layout.misc) if layout.format == "conllu" else (absent, absent)
-    below = 0.0 if remarks.below is None else remarks.below
-    noted = (
-        _with_probability(column, probability, unsure=probability < below, shown=remarks.marginals)
-        for column, probability in zip(misc, confidence.arcs[1:].tolist(), strict=True)
-    )
-    tree = dataclasses.replace(
-        sentence, layout=dataclasses.replace(layout, format="conllu", deps=deps, misc=tuple(noted))
-    )
-    return _with_comment(tree, _TREE_PROBABILITY, f"{confidence.tree:.6g}") if remarks.marginals else tree
-
-
-def _with_probability(misc: str, probability: float, *, unsure: bool, shown: bool) -> str:
-    """The MISC column with the probability behind what it held, if it is to be shown or too low.
-
-    >>> _with_probability("_", 0.93121, unsure=False, shown=True)
-    'HeadProbability=0.9312'
-    >>> _with_probability("HeadProbability=0.1|SpaceAfter=No", 0.25, unsure=True, shown=False)
-    'SpaceAfter=No|Unsure=Yes|HeadProbability=0.2500'
-    """
-    parts = [part for part in misc.split("|") if part != "_" and not part.startswith((_UNSURE, _PROBABILITY))]
-    if unsure:
-        parts.append(f"{_UNSURE}Yes")
-    if unsure or shown:
-        parts.append(f"{_PROBABILITY}{probability:.4f}")
-    return "|".join(parts) or "_"

@@ -19,6 +19,7 @@ from functools import cached_property, lru_cache
 
 from headway.coreference.documents import Document, Mention
 from headway.treebank import Sentence, require_tree
+from headway.treebank.annotations import comment
 
 ATTRIBUTES = (
     *("kind", "cite", "head", "lemma", "tag", "label", "governor", "relation", "first", "last", "before", "after"),
@@ -157,25 +158,16 @@ def describe_mentions(document: Document) -> list[tuple[DescribedMention, dict[s
 
 def _talk(sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
     """Who speaks each sentence, and to whom; "" where nobody is named."""
-    speakers = [_comment(sentence, "speaker") for sentence in sentences]
+    speakers = [comment(sentence, "speaker") or "" for sentence in sentences]
     named = list(dict.fromkeys(filter(None, speakers)))
     other = named[1] if len(named) > 1 else ""  # whom the first speaker talks to
     talk, last = [], ""
     for sentence, speaker in zip(sentences, speakers, strict=True):
         if last and speaker and speaker != last:
             other = last
-        talk.append((speaker, _comment(sentence, "addressee") or (other if speaker else "")))
+        talk.append((speaker, comment(sentence, "addressee") or (other if speaker else "")))
         last = speaker or last
     return talk
-
-
-def _comment(sentence: Sentence, name: str) -> str:
-    """The value of a comment such as `# speaker = Ann`; "" if there is none."""
-    for comment in sentence.layout.comments:
-        key, _, value = comment.removeprefix("#").partition("=")
-        if key.strip() == name:
-            return value.strip()
-    return ""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -32,6 +32,7 @@ from typing import NamedTuple, TypeAlias
 from headway.errors import EvaluationError
 from headway.evaluation.pairing import Source, tree_of, two_sources
 from headway.treebank import Sentence, require_tree
+from headway.treebank.annotations import multiword_tokens
 
 _CORE = {"nsubj", "obj", "iobj", "csubj", "ccomp", "xcomp"}
 _NON_CORE = {"obl", "vocative", "expl", "dislocated", "advcl", "advmod", "discourse"}
@@ -233,7 +234,7 @@ def _one_root_tree(sentence: Sentence) -> tuple[list[int], list[str]]:
 
 def _tokens(sentence: Sentence) -> Iterator[_Token]:
     """The tokens of a sentence in order; the words of a multiword token keep the spaces in their forms."""
-    ranges = _multiword_tokens(sentence)
+    ranges = {token.first: (token.last, token.form) for token in multiword_tokens(sentence)}
     m = 1
     while m <= len(sentence):
         last, form = ranges.get(m, (m, sentence.forms[m - 1]))
@@ -242,17 +243,6 @@ def _tokens(sentence: Sentence) -> Iterator[_Token]:
             raise EvaluationError(f"{sentence.place}: the form of word {m} is only spaces; give it a form")
         yield _Token(text, m, sentence.forms[m - 1 : last] if m in ranges else (text,), m in ranges)
         m = last + 1
-
-
-def _multiword_tokens(sentence: Sentence) -> dict[int, tuple[int, str]]:
-    """For the first word of each multiword token: its last word, and the form of the token."""
-    ranges = {}
-    for _, line in sentence.layout.extra_lines:
-        number, form = line.split("\t", 2)[:2]
-        first, dash, last = number.partition("-")
-        if dash:  # an empty node, 8.1, has none
-            ranges[int(first)] = (int(last), form)
-    return ranges
 
 
 @lru_cache(maxsize=1 << 16)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headway import __version__
+from headway.atomic import write_file
 from headway.errors import TreebankError
 from headway.evaluation import Scores, evaluate
 from headway.pipeline import Parser
@@ -95,9 +96,7 @@ def tune_then_train(corpus: Corpus, settings: dict[str, Any], threads: int) -> t
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Whole or not at all."""
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    write_file(path, json.dumps(value, indent=1) + "\n")
 
 
 def _file(folder: Path, name: str) -> Path | None:

@@ -30,11 +30,13 @@ from headway.treebank.raw_text import (
     NOTHING,
     TOKEN,
     WORD,
+    Token,
     raw_text,
+    sentence_from_tokens,
     split_paragraphs,
     tokens_of,
 )
-from headway.treebank.sentence import IN_MEMORY, Layout, Sentence
+from headway.treebank.sentence import Sentence
 
 LONGEST = 1_000  # words of a sentence
 _MOST_WORDS = 16  # of a multiword token
@@ -255,24 +257,7 @@ def _in_case(words: tuple[str, ...], form: str) -> tuple[str, ...]:
 
 
 def _as_sentence(tokens: Sequence[_Found], spaces: Sequence[bool], offset: int) -> Sentence:
-    """A sentence with TokenRange and SpaceAfter; `spaces` are where white space, or the end, follows a token."""
-    forms: list[str] = []
-    misc: list[str] = []
-    extra_lines: list[tuple[int, str]] = []
-    text: list[str] = []
-    for (form, words, ranges), space in zip(tokens, spaces, strict=True):
-        column = f"TokenRange={ranges[0][0] + offset}:{ranges[-1][1] + offset}"
-        if not space:
-            column = f"SpaceAfter=No|{column}"
-        text += form, " " if space else ""
-        if len(words) == 1:
-            misc.append(column)
-        else:
-            count = len(forms)
-            extra_lines.append((count, f"{count + 1}-{count + len(words)}\t{form}" + "\t_" * 7 + f"\t{column}"))
-            misc += [f"TokenRange={start + offset}:{end + offset}" for start, end in ranges]
-        forms += words
-    absent = ("_",) * len(forms)
-    comments = (f"# text = {''.join(text).rstrip()}",)
-    layout = Layout("conllu", comments, tuple(extra_lines), absent, tuple(misc), "\n")
-    return Sentence(tuple(forms), absent, absent, absent, absent, None, None, layout, IN_MEMORY)
+    """A sentence with its offsets; `spaces` are where white space, or the end, follows a token."""
+    found = (Token(form, words, space) for (form, words, _), space in zip(tokens, spaces, strict=True))
+    offsets = tuple((start + offset, end + offset) for token in tokens for start, end in token.ranges)
+    return sentence_from_tokens(found, offsets)

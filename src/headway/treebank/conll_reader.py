@@ -1,15 +1,15 @@
 """From bytes to sentences: CoNLL-U and CoNLL-X, one sentence in memory at a time.
 
-A sentence is a block of lines, ended by a blank line or the end of the file: comments (`#`), then ten columns a line,
-tabs between them: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC; in CoNLL-X ID FORM LEMMA CPOSTAG POSTAG FEATS
-HEAD DEPREL PHEAD PDEPREL. CoNLL-X has no comments, multiword tokens (1-2) and empty nodes (1.1). Lines end in LF or
-CRLF; where one sentence mixes both, its first line decides. Text is UTF-8 and not normalised.
+A sentence is a block of lines that a blank line or the end of the file ends: comments (`#`), then ten columns per line,
+separated by tabs: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC; in CoNLL-X ID FORM LEMMA CPOSTAG POSTAG FEATS
+HEAD DEPREL PHEAD PDEPREL. CoNLL-X has no comments, multiword tokens (1-2) or empty nodes (1.1). Lines end in LF or
+CRLF; if a sentence mixes the two, its first line decides. Text is UTF-8 and is not normalised.
 
-Cycles and several roots are not malformed here: CoNLL-X treebanks have them. `require_tree` checks for trees. HEAD is
-"_" for every word or for none, unless `partial`: then a word with "_" has a head that is not known, -1, and no DEPREL.
+Cycles and several roots are accepted here, as CoNLL-X treebanks have them; `require_tree` checks for trees. HEAD is "_"
+for every word or for none, unless `partial`: then a word with "_" has an unknown head, -1, and no DEPREL.
 
-A sentence is split into columns at once; its lines are looked at one by one only to name the one that is wrong. Numbers
-are compared as text ("07" and "+7" are malformed), so that what is read is what will be written.
+A sentence is split into columns in one go; its lines are inspected one by one only to name the one that is wrong.
+Numbers are compared as text ("07" and "+7" are malformed), so that what is read is what will be written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headway.errors import TreebankError
 from headway.treebank.sentence import Format, Layout, Place, Sentence
 from headway.treebank.trees import Ints
 
-# No treebank has such sentences; a file that lost its blank lines, or is no treebank, does.
+# No treebank has longer sentences; a file that has lost its blank lines, or is not a treebank, does.
 LONGEST_SENTENCE = 100_000  # lines
 LARGEST_SENTENCE = 10_000_000  # bytes
 
@@ -40,7 +40,7 @@ _EXTRA_ID = re.compile(r"(0|[1-9][0-9]{0,8})([-.])([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines of one sentence; `line` is the number of the first. The text of a sentence too large is not kept."""
+    """The lines of one sentence; `line` is the number of the first. If it is too large, its text is dropped."""
 
     text: bytes
     line: int
@@ -48,7 +48,7 @@ class Block:
 
 
 class _MalformedError(Exception):
-    """What is wrong with a sentence, and where: so many lines after its first."""
+    """What is wrong with a sentence, and where: `offset` lines after its first."""
 
     def __init__(self, offset: int, cause: str) -> None:
         super().__init__(cause)
@@ -56,8 +56,8 @@ class _MalformedError(Exception):
 
 
 def blocks(stream: BufferedReader) -> Iterator[Block]:
-    """Cut a stream at its blank lines, never holding more than one sentence of the largest size."""
-    limit = LARGEST_SENTENCE + 1  # a longer line comes in parts
+    """Cut a stream at its blank lines, never holding more than one sentence, of bounded size."""
+    limit = LARGEST_SENTENCE + 1  # a longer line is read in parts
     start = stream.readline(len(_BYTE_ORDER_MARK) + limit).removeprefix(_BYTE_ORDER_MARK)
     pieces = chain([start] if start else [], iter(functools.partial(stream.readline, limit), b""))
     first = 1
@@ -97,7 +97,7 @@ def parse_block(block: Block, source: str, format: Format, *, partial: bool = Fa
 
 
 def _skip_past_blank(stream: BufferedReader, *, at_line_start: bool) -> int:
-    """Read on past the next blank line; how many lines that were."""
+    """Read on past the next blank line; returns the number of lines read."""
     count = 0
     while piece := stream.readline(LARGEST_SENTENCE + 1):
         count += piece.endswith(b"\n")
@@ -121,7 +121,7 @@ def _parse(block: Block, place: Place, format: Format, partial: bool) -> Sentenc
     rows = [line.split("\t") for line in lines[skipped:]]
     if any(map(_COLUMNS.__ne__, map(len, rows))):
         raise _wrong_columns(lines, skipped)
-    # Only these can be an empty column; a comment may have them too.
+    # An empty column always shows as one of these; a comment may contain them too.
     if "\t\t" in text or "\t\n" in text or "\t\r" in text or text.endswith("\t"):
         _refuse_empty_columns(lines, skipped)
     ids = list(map(str, range(1, len(rows) + 1)))
@@ -157,7 +157,7 @@ def _is_comment(line: str) -> bool:
 
 
 def _heads(ids: Sequence[str], column: Sequence[str], lines: Sequence[str], partial: bool) -> Ints | None:
-    """The heads (n+1,), None if every word has "_"; with `partial`, -1 where only some have."""
+    """The heads (n+1,), or None if every word has "_"; with `partial`, -1 where only some have it."""
     node = dict(zip(ids, range(1, len(ids) + 1), strict=True))
     node["0"] = 0
     if partial and column.count("_") < len(column):
@@ -174,7 +174,7 @@ def _heads(ids: Sequence[str], column: Sequence[str], lines: Sequence[str], part
 
 
 def _extra_lines(lines: Sequence[str], skipped: int, format: Format) -> tuple[tuple[int, str], ...]:
-    """Multiword tokens and empty nodes, each with the number of words before it; checks every ID."""
+    """Multiword tokens and empty nodes, each with the number of words before it. Checks every ID."""
     found: list[tuple[int, str]] = []
     words = empty_nodes = range_end = range_line = 0
     for offset, line in enumerate(lines[skipped:], start=skipped):
@@ -252,5 +252,5 @@ def _offset_of_word(word: int, lines: Sequence[str]) -> int:
 
 
 def _shown(value: str) -> str:
-    """Text from a file, safe to print: quoted, escaped and cut."""
+    """Text from a file, made safe to print: quoted, escaped and shortened."""
     return ascii(value) if len(value) <= 30 else f"{value[:30]!a}..."

@@ -1,14 +1,16 @@
-"""A sentence as lines of CoNLL-U or CoNLL-X: ten columns, tabs between them, a blank line after the sentence.
+"""A sentence as lines of CoNLL-U or CoNLL-X: ten columns separated by tabs, and a blank line after the sentence.
 
-Written in the format it was read in, a sentence comes out byte for byte, line ends included. In the other format it
-loses what that has no place for: CoNLL-X has no comments, multiword tokens and empty nodes, and the last two columns
-(DEPS and MISC; PHEAD and PDEPREL) mean something else in the other format, so they become "_".
+A sentence written in the format it was read in comes out byte for byte, line ends included. In the other format it
+loses what has no place there: CoNLL-X has no comments, multiword tokens or empty nodes, and the last two columns (DEPS
+and MISC; PHEAD and PDEPREL) mean different things in the two formats, so they become "_".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from headway.treebank.annotations import extra_lines_as_written, misc_as_written
 
 if TYPE_CHECKING:
     from headway.treebank.sentence import Format, Sentence
@@ -21,9 +23,9 @@ def to_text(sentence: Sentence, format: Format) -> str:
         absent = ("_",) * len(sentence)
         lines = _word_lines(sentence, absent, absent)
     else:
-        lines = _word_lines(sentence, layout.deps, layout.misc)
+        lines = _word_lines(sentence, layout.deps, misc_as_written(layout))
     if format == "conllu":
-        lines = [*layout.comments, *_with_extra_lines(lines, layout.extra_lines)]
+        lines = [*layout.comments, *_with_extra_lines(lines, extra_lines_as_written(layout))]
     lines += "", ""
     return layout.newline.join(lines)
 
@@ -48,7 +50,7 @@ def _word_lines(sentence: Sentence, deps: tuple[str, ...], misc: tuple[str, ...]
 
 
 def _head_column(heads: list[int]) -> Iterable[str]:
-    """The heads as text, "_" for one that is not known; the second way is the faster, and nearly always taken."""
+    """The heads as text, "_" where one is unknown; the second branch is faster, and nearly always taken."""
     return ["_" if head < 0 else str(head) for head in heads] if -1 in heads else map(str, heads)
 
 

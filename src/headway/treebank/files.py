@@ -1,15 +1,13 @@
 """Treebank files: sentences from a path, a stream or standard input, and back.
 
-The format is what the name says: `.conllu` is CoNLL-U, `.conll` and `.conllx` are CoNLL-X, with or without `.gz` or
-`.xz` behind. Any other name, a stream and "-" are CoNLL-U; `format=` overrides. CoNLL-X needs no guessing: read as
-CoNLL-U it gives the same words and trees, only its last two columns are called DEPS and MISC. Written to a stream, "-"
-or an unknown name, each sentence keeps the format it was read in.
+The name of a file gives its format: `.conllu` is CoNLL-U, `.conll` and `.conllx` are CoNLL-X, with or without a further
+`.gz` or `.xz`. Any other name, a stream and "-" are read as CoNLL-U; `format=` overrides all of this. CoNLL-X need not
+be recognised: read as CoNLL-U it gives the same words and trees, and only its last two columns are called DEPS and
+MISC. Written to a stream, "-" or any other name, each sentence keeps the format it was read in.
 """
 
 from __future__ import annotations
 
-import lzma
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 
@@ -17,7 +15,7 @@ from headway.errors import TreebankError
 from headway.treebank.conll_reader import Block, blocks, parse_block
 from headway.treebank.conll_writer import to_text
 from headway.treebank.sentence import Format, Sentence
-from headway.treebank.streams import PathOrStream, name_of, open_source, open_target
+from headway.treebank.streams import READ_ERRORS, PathOrStream, name_of, open_source, open_target
 
 _FORMATS: dict[str, Format] = {".conllu": "conllu", ".conll": "conllx", ".conllx": "conllx"}
 
@@ -31,11 +29,11 @@ def read_treebank(
 ) -> Iterator[Sentence]:
     """The sentences of a treebank, one at a time, in flat memory.
 
-    A malformed sentence is a TreebankError. With `skip_bad` that error goes to the function instead, and reading goes
-    on after the next blank line; a file that cannot be read to its end is an error all the same.
+    A malformed sentence raises a TreebankError. With `skip_bad`, that function is called with the error instead, and
+    reading goes on after the next blank line; a file that cannot be read to its end is still an error.
 
-    A sentence where some words have a HEAD and others "_" is malformed, unless `partial`: those others then have the
-    head -1, not known. See `require_partial_tree`.
+    A sentence in which some words have a HEAD and others "_" is malformed, unless `partial`: the others then have the
+    head -1, unknown. See `require_partial_tree`.
 
     >>> import io
     >>> stream = io.StringIO("1\\tGo\\tgo\\tVERB\\t_\\t_\\t0\\troot\\t_\\t_\\n")
@@ -47,7 +45,7 @@ def read_treebank(
 
 
 def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, format: Format | None = None) -> None:
-    """Write sentences to a path (whole or not at all), a stream or standard output ("-").
+    """Write sentences to a path (whole or not at all), a stream, or standard output ("-").
 
     >>> import io
     >>> stream = io.StringIO()
@@ -89,7 +87,7 @@ def _blocks(source: PathOrStream, name: str) -> Iterator[Block]:
             for block in blocks(stream):
                 line = block.line
                 yield block
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as error:
+    except READ_ERRORS as error:
         cause = f"the data break off in or after this sentence ({error}); get a complete copy"
         raise TreebankError(cause, name, line) from None
 
@@ -100,7 +98,7 @@ def _require_format(format: str | None) -> None:
 
 
 def format_of(place: PathOrStream) -> Format | None:
-    """What the name of a file says, or of the file that a stream is; None if it says nothing."""
+    """The format that the name of a file, or of an open file, stands for; None if for none."""
     path = PurePath(name_of(place, ""))
     if path.suffix.lower() in (".gz", ".xz"):
         path = path.with_suffix("")

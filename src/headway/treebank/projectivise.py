@@ -1,11 +1,11 @@
 """The nearest projective tree, for learners that can only produce projective ones (koo2007, footnote 4).
 
-Each arc of the tree scores +1 and every other arc -1; the projective argmax then keeps as many arcs as any projective
+Each arc of the tree scores +1 and every other arc -1, so the projective argmax keeps as many arcs as any projective
 tree can. O(n^3) time and O(n^2) memory for a tree that is not projective, O(n log n) for one that is.
 
-Where only some heads are known, the same scores keep as many of their arcs as any projective tree can have, always in
-O(n^3): arcs that do not cross may still be in no projective tree (heads 2, not known, 1 of three words: the second is
-covered by its own descendants). A known head that is not kept is not replaced by a guess but becomes unknown.
+If only some heads are known, the same scores keep as many of their arcs as any projective tree can have, always in
+O(n^3): even arcs that do not cross may be part of no projective tree (three words with the heads 2, unknown, 1: the
+second is covered by its own descendants). A known head that cannot be kept becomes unknown; no guess replaces it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from headway.treebank.trees import Ints, is_projective, roots
 def projectivise(sentence: Sentence, *, single_root: bool = True) -> Sentence:
     """The sentence under a projective tree that changes as few heads as possible; a changed word keeps its label.
 
-    With `single_root` the tree has one word under the root, even where the sentence's own has several. A partial
-    sentence keeps the most known heads that such a tree can have; the others become unknown and lose their labels.
+    With `single_root`, the tree has one word under the root, even if the sentence's own has several. A partial
+    sentence keeps as many known heads as such a tree can have; the others become unknown and lose their labels.
 
     >>> projectivise(Sentence.from_words(["c", "a", "b"], heads=[-1, 3, 0, 2])).heads
     array([-1,  2,  0,  2])
@@ -47,7 +47,7 @@ def _nearest(heads: Ints, single_root: bool) -> Ints:
 
 
 def _with_fewer_heads(sentence: Sentence, heads: Ints, tree: Ints) -> Sentence:
-    """The sentence with the known heads that the tree has too."""
+    """The sentence with only those known heads that the tree shares."""
     kept = np.where(heads == tree, heads, -1)
     if np.array_equal(kept, heads):
         return sentence

@@ -1,21 +1,19 @@
-"""Raw text: what stood behind a treebank's sentences, and text files read in flat memory.
+"""Raw text: the text behind a treebank's sentences, sentences made from text, and text files read in flat memory.
 
-`raw_text` puts the forms together again: a space after every token but where MISC says SpaceAfter=No, a blank line
-before a sentence whose comments say `# newpar` or `# newdoc`. The form of a multiword token counts, not its words.
+`raw_text` puts the forms together again: a space after every token unless MISC says SpaceAfter=No, a blank line before
+a sentence whose comments say `# newpar` or `# newdoc`. The form of a multiword token counts, not its words.
 
-The readers hold a bounded piece of a file, however large it is or however long its lines are. Text is UTF-8, a byte
-order mark is passed over, lines end in LF, CRLF or CR, and gzip and xz are told by their first bytes. Offsets count the
-characters of the text as it stands (a CRLF is two), without the byte order mark.
+The readers hold a bounded piece of a file, however large it is and however long its lines are. Text is UTF-8, a byte
+order mark is skipped, lines end in LF, CRLF or CR, and gzip and xz are recognised by their first bytes. Offsets count
+the characters of the text as it stands (a CRLF is two), without the byte order mark.
 """
 
 from __future__ import annotations
 
 import codecs
-import lzma
 import re
-import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BufferedReader
 from typing import NamedTuple
 
@@ -23,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.errors import TreebankError
-from headway.treebank.sentence import Place, Sentence
-from headway.treebank.streams import PathOrStream, name_of, open_source
+from headway.treebank.annotations import MultiwordToken, Offsets, multiword_tokens, space_after, starts_paragraph
+from headway.treebank.sentence import IN_MEMORY, Layout, Place, Sentence
+from headway.treebank.streams import READ_ERRORS, PathOrStream, name_of, open_source
 
 NOTHING, WORD, TOKEN, SENTENCE = range(4)  # what ends after a character
 
@@ -34,9 +33,6 @@ LONGEST_LINE = 1 << 20  # characters of one sentence on a line
 _CLOSING = frozenset([".", ",", ";", ":", "!", "?", ")", "]", "}", "...", "%", "''", "\u201d", "\u00bb"])
 _OPENING = frozenset(["(", "[", "{", "``", "\u201c", "\u00ab"])
 _BYTES = 1 << 16  # read at a time
-_NEW_PARAGRAPH = re.compile(r"#\s*new(par|doc)\b")
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)\t([^\t]*)\t.*\t([^\t]*)")
-_TOKEN_RANGE = re.compile(r"(?:.*\|)?TokenRange=([0-9]{1,15}):([0-9]{1,15})(?:\|.*)?")
 _BLANK_LINE = re.compile(r"(?:\r\n|\n|\r(?!\n))[^\S\r\n]*(?:\r\n|\n|\r)\s*|\u2029\s*")
 _LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
 _LAST_STOP = re.compile(r".*[.!?]\s", re.DOTALL)
@@ -86,22 +82,51 @@ def tokens_of(sentence: Sentence) -> Iterator[Token]:
     >>> [token.form for token in tokens_of(Sentence.from_words(["Dogs", "bark"]))]
     ['Dogs', 'bark']
     """
-    ranges = {}
-    for before, line in sentence.layout.extra_lines:
-        if match := _RANGE.fullmatch(line):
-            ranges[before] = (int(match[2]), match[3], match[4])
-    m = 0
-    while m < len(sentence):
-        end, form, misc = ranges.get(m, (m + 1, sentence.forms[m], sentence.layout.misc[m]))
-        yield Token(form, sentence.forms[m:end], "SpaceAfter=No" not in misc.split("|"))
-        m = end
+    multiword = {token.first: token for token in multiword_tokens(sentence)}
+    m = 1
+    while m <= len(sentence):
+        found = multiword.get(m) or MultiwordToken(m, m, sentence.forms[m - 1], sentence.layout.misc[m - 1])
+        yield Token(found.form, sentence.forms[m - 1 : found.last], space_after(found.misc))
+        m = found.last + 1
+
+
+def sentence_from_tokens(tokens: Iterable[Token], offsets: Offsets, place: Place = IN_MEMORY) -> Sentence:
+    """A sentence made from text: the tokens, and where each word begins and ends in the text.
+
+    >>> tokens = Token("don't", ("do", "n't"), True), Token("go", ("go",), False), Token(".", (".",), False)
+    >>> print(sentence_from_tokens(tokens, ((0, 2), (2, 5), (6, 8), (8, 9))).to_conllu().replace("\\t", " "))
+    # text = don't go.
+    1-2 don't _ _ _ _ _ _ _ TokenRange=0:5
+    1 do _ _ _ _ _ _ _ TokenRange=0:2
+    2 n't _ _ _ _ _ _ _ TokenRange=2:5
+    3 go _ _ _ _ _ _ _ SpaceAfter=No|TokenRange=6:8
+    4 . _ _ _ _ _ _ _ SpaceAfter=No|TokenRange=8:9
+    """
+    forms: list[str] = []
+    misc: list[str] = []
+    extra_lines: list[tuple[int, str]] = []
+    text = ""
+    for form, words, space in tokens:
+        column = "_" if space else "SpaceAfter=No"
+        text += f"{form} " if space else form
+        if len(words) == 1:
+            misc.append(column)
+        else:
+            before = len(forms)
+            extra_lines.append((before, f"{before + 1}-{before + len(words)}\t{form}" + "\t_" * 7 + f"\t{column}"))
+            misc += ["_"] * len(words)
+        forms += words
+    absent = ("_",) * len(forms)
+    comments = (f"# text = {text.removesuffix(' ')}",)
+    layout = Layout("conllu", comments, tuple(extra_lines), absent, tuple(misc), "\n", offsets)
+    return Sentence(tuple(forms), absent, absent, absent, absent, None, None, layout, place)
 
 
 def raw_text(sentences: Iterable[Sentence], *, guess_spaces: bool = False) -> RawText:
-    """The text behind sentences of a treebank, in their order.
+    """The text behind the sentences of a treebank, in their order.
 
-    Treebanks that nowhere say SpaceAfter=No (CoNLL-X has no place for it) would have a space before every full stop.
-    With `guess_spaces` there is none before the marks that close and after those that open, as in most scripts.
+    A treebank that never says SpaceAfter=No (CoNLL-X has no place for it) would have a space before every full stop.
+    With `guess_spaces`, there is none before closing and after opening marks, as in most scripts.
 
     >>> text = raw_text([Sentence.from_words(["Dogs", "bark"]), Sentence.from_words(["Yes"])])
     >>> text.text, text.ends.tolist()
@@ -113,7 +138,7 @@ def raw_text(sentences: Iterable[Sentence], *, guess_spaces: bool = False) -> Ra
     opened = False
     gap = ""  # between the token before and the next
     for sentence in sentences:
-        if length and any(map(_NEW_PARAGRAPH.match, sentence.layout.comments)):
+        if length and starts_paragraph(sentence):
             gap = "\n\n"
         for token in tokens_of(sentence):
             if guess_spaces and (token.form in _CLOSING or opened) and gap == " ":
@@ -131,18 +156,6 @@ def raw_text(sentences: Iterable[Sentence], *, guess_spaces: bool = False) -> Ra
     for place, mark in marks:
         ends[place] = mark
     return RawText("".join(pieces), ends)
-
-
-def offsets_of(sentence: Sentence) -> tuple[tuple[int, int], ...] | None:
-    """Where each word stands in the text, as TokenRange in MISC says; None where a word has none.
-
-    >>> offsets_of(Sentence.from_words(["Dogs", "bark"])) is None
-    True
-    """
-    matches = [_TOKEN_RANGE.fullmatch(misc) for misc in sentence.layout.misc]
-    if None in matches:
-        return None
-    return tuple((int(match[1]), int(match[2])) for match in matches if match)
 
 
 def paragraphs(source: PathOrStream) -> Iterator[tuple[int, str]]:
@@ -193,7 +206,7 @@ def one_sentence_per_line(source: PathOrStream) -> Iterator[tuple[int, str]]:
 
 
 def pretokenised(source: PathOrStream) -> Iterator[Sentence]:
-    """One sentence a line, its tokens between spaces or tabs; each has its TokenRange.
+    """One sentence per line, its tokens separated by spaces or tabs; their offsets are known.
 
     >>> import io
     >>> [sentence.forms for sentence in pretokenised(io.StringIO("Dogs bark .\\n"))]
@@ -201,17 +214,16 @@ def pretokenised(source: PathOrStream) -> Iterator[Sentence]:
     """
     name = name_of(source, "standard input")
     for number, offset, line in _lines(source):
-        words, ranges = [], []
+        words, offsets = [], []
         start = 0
         for match in _SEPARATORS.finditer(line + "\n"):
             if match.start() > start:
                 words.append(line[start : match.start()])
-                ranges.append(f"TokenRange={offset + start}:{offset + match.start()}")
+                offsets.append((offset + start, offset + match.start()))
             start = match.end()
         if words:
-            sentence = Sentence.from_words(words)
-            layout = replace(sentence.layout, comments=(f"# text = {' '.join(words)}",), misc=tuple(ranges))
-            yield replace(sentence, layout=layout, place=Place(name, number))
+            tokens = (Token(word, (word,), True) for word in words)
+            yield sentence_from_tokens(tokens, tuple(offsets), Place(name, number))
 
 
 def _lines(source: PathOrStream) -> Iterator[tuple[int, int, str]]:
@@ -227,7 +239,7 @@ def _lines(source: PathOrStream) -> Iterator[tuple[int, int, str]]:
             number += 1
         pending, offset = pending[start:], offset + start
         if len(pending) > LONGEST_LINE:
-            cause = f"the line has more than {LONGEST_LINE:,} characters; put one sentence on a line"
+            cause = f"the line has more than {LONGEST_LINE:,} characters; put one sentence on each line"
             raise TreebankError(cause, name, number)
     if pending:
         yield number, offset, pending
@@ -274,12 +286,12 @@ def _decoded(source: PathOrStream) -> Iterator[str]:
                 line += piece.count(b"\n")
                 if text:
                     yield text
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except READ_ERRORS as error:
         raise TreebankError(f"the data break off after this line ({error}); get a complete copy", name, line) from None
 
 
 def _pieces(stream: BufferedReader) -> Iterator[bytes]:
-    """What can be read, and b"" at the end."""
+    """What can be read at once, piece by piece, and b"" at the end."""
     while piece := stream.read1(_BYTES):
         yield piece
     yield b""

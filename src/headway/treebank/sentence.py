@@ -4,8 +4,8 @@ Words are numbered 1..n and come as n-tuples of raw column strings, word 1 first
 is indexed by node: `heads` (n+1,) with `heads[0] == -1`, `labels` n+1 entries with `labels[0] is None`. CoNLL-X's
 CPOSTAG is `upos`, its POSTAG `xpos`.
 
-A partial sentence, which only those who ask for it with `partial=True` get, has `heads[m] == -1` and `labels[m] == "_"`
-where the head of word m is not known; `heads` is None where none is. `require_tree` refuses it.
+A partial sentence, made only on request (`partial=True`), has `heads[m] == -1` and `labels[m] == "_"` where the head of
+word m is unknown; if none is known, `heads` is None. `require_tree` refuses it.
 
 The `Layout` makes a round trip exact: comments, multiword tokens, empty nodes, the last two columns, line ends.
 """
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.errors import TreebankError
+from headway.treebank.annotations import Offsets
 from headway.treebank.conll_writer import to_text
 from headway.treebank.trees import Ints, as_heads, cycle
 
@@ -52,6 +53,9 @@ class Layout:
 
     `extra_lines` are multiword tokens and empty nodes, each with the number of words before it. `deps` and `misc` are
     the last two columns (PHEAD and PDEPREL in CoNLL-X).
+
+    `offsets` say where the words of a sentence that was made from text begin and end there, in characters. They are
+    written to CoNLL-U as TokenRange in MISC; `annotations.offsets_of` also finds those that a file has in MISC.
     """
 
     format: Format
@@ -60,11 +64,12 @@ class Layout:
     deps: tuple[str, ...]
     misc: tuple[str, ...]
     newline: str
+    offsets: Offsets | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sentence:
-    """n words, and a tree over them unless `heads` is None; see the module's text. Treat the arrays as read-only.
+    """n words, and a tree over them unless `heads` is None; see the module. Treat the arrays as read-only.
 
     >>> sentence = Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"])
     >>> len(sentence), sentence.heads.tolist(), sentence.labels
@@ -94,7 +99,7 @@ class Sentence:
         labels: Sequence[str | None] | None = None,
         partial: bool = False,
     ) -> Sentence:
-        """A sentence that no file holds yet; columns left out are "_". With `partial`, -1 is a head not known.
+        """A sentence made in memory; columns left out are "_". With `partial`, -1 stands for an unknown head.
 
         >>> Sentence.from_words(["Dogs", "bark"], upos=["NOUN", "VERB"]).upos
         ('NOUN', 'VERB')
@@ -105,7 +110,7 @@ class Sentence:
         columns = {name: absent if values is None else _column(name, values) for name, values in given.items()}
         for name, column in columns.items():
             if len(column) != len(words):
-                raise TreebankError(f"there are {len(column)} {name} for {len(words)} words; give one a word")
+                raise TreebankError(f"there are {len(column)} {name} for {len(words)} words; give one per word")
         layout = Layout("conllu", (), (), absent, absent, "\n")
         sentence = cls(words, **columns, heads=None, labels=None, layout=layout, place=IN_MEMORY)
         if heads is not None:
@@ -126,7 +131,7 @@ class Sentence:
     ) -> Sentence:
         """The same words and layout under another tree, every label "_" unless given.
 
-        With `partial`, -1 is a head not known; such a word has no label, and a sentence of such words no tree.
+        With `partial`, -1 stands for an unknown head; such a word has no label, and if all are such, there is no tree.
 
         >>> Sentence.from_words(["Dogs", "bark"]).with_tree([-1, 2, 0]).labels
         (None, '_', '_')
@@ -165,7 +170,7 @@ class Sentence:
         return to_text(self, "conllu")
 
     def to_conllx(self) -> str:
-        """The sentence as CoNLL-X; comments, multiword tokens and empty nodes have no place there.
+        """The sentence as CoNLL-X, which has no comments, multiword tokens or empty nodes.
 
         >>> Sentence.from_words(["Go"]).to_conllx()
         '1\\tGo\\t_\\t_\\t_\\t_\\t_\\t_\\t_\\t_\\n\\n'
@@ -174,7 +179,7 @@ class Sentence:
 
 
 def require_tree(sentence: Sentence) -> Ints:
-    """The sentence's heads, if they are a tree; else an error that names the place and the words on the cycle.
+    """The sentence's heads, if they are a tree; otherwise an error that names the place and the words on the cycle.
 
     >>> require_tree(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0]))
     array([-1,  2,  0])
@@ -188,12 +193,12 @@ def require_tree(sentence: Sentence) -> Ints:
 
 
 def require_partial_tree(sentence: Sentence, single_root: bool) -> Ints:
-    """The sentence's heads, -1 where not known, if some tree of the class has those that are known; else an error that
+    """The sentence's heads, -1 where unknown, if some tree of the class has the known ones; otherwise an error that
     names the place and the words.
 
-    Known arcs without a cycle lead from every word up to the root or to a word without a head. To make a tree, hang the
-    words without heads from the root; where only one may be there, hang them from that one, or from the first of them
-    if it is not known. So there must be no cycle and, for a single root, no second word under the root.
+    Known arcs without a cycle lead from every word up to the root or to a word without a head. To make a tree, attach
+    the words without heads to the root; if only one word may be there, attach them to that one, or to the first of them
+    if it is unknown. So there must be no cycle and, for a single root, no second word under the root.
 
     >>> partial = Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, -1], partial=True)
     >>> require_partial_tree(partial, single_root=True)
@@ -203,13 +208,15 @@ def require_partial_tree(sentence: Sentence, single_root: bool) -> Ints:
     under_root = np.flatnonzero(heads == 0).tolist()
     if single_root and len(under_root) > 1:
         words = ", ".join(_named(sentence, m) for m in under_root)
-        raise _refused(sentence, f"words {words} are all on the root; keep one, or allow several (single_root=False)")
+        raise _refused(
+            sentence, f"words {words} are all under the root; keep one, or allow several (single_root=False)"
+        )
     return heads
 
 
 @lru_cache(maxsize=1 << 16)
 def is_punctuation(form: str) -> bool:
-    """Is every character of the form of a Unicode punctuation category? Symbols such as "$" and "+" are not.
+    """Whether all characters of the form are Unicode punctuation; symbols such as "$" and "+" are not.
 
     >>> [is_punctuation(form) for form in ("...", "«", "$", "'s")]
     [True, True, False, False]
@@ -218,11 +225,11 @@ def is_punctuation(form: str) -> bool:
 
 
 def _acyclic(sentence: Sentence) -> Ints:
-    """The heads, if the sentence has any and those that are known form no cycle."""
+    """The heads, if the sentence has any and the known ones form no cycle."""
     heads = sentence.heads
     if heads is None:
         raise _refused(sentence, "the sentence has no heads; annotate it or leave it out")
-    closed = np.maximum(heads, 0)  # a word on the root is on no cycle
+    closed = np.maximum(heads, 0)  # a word under the root is on no cycle
     closed[0] = -1
     words = cycle(closed)
     if words:
@@ -232,7 +239,7 @@ def _acyclic(sentence: Sentence) -> Ints:
 
 
 def _unknown(heads: Ints) -> list[int]:
-    """The words whose heads are not known."""
+    """The words whose heads are unknown."""
     words: list[int] = (np.flatnonzero(heads[1:] < 0) + 1).tolist()
     return words
 
@@ -247,11 +254,11 @@ def _refused(sentence: Sentence, cause: str) -> TreebankError:
 
 
 def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:
-    """The values, if a file can hold them: text without tabs and line ends, never empty."""
+    """The values, if a file can hold them: text without tabs or line ends, never empty."""
     column = tuple(values)
     for position, value in enumerate(column, start=1):
         if not isinstance(value, str) or not value or "\t" in value or "\n" in value or "\r" in value:
-            raise TreebankError(f"{name} of word {position} is {value!r}; expected text without tabs and line ends")
+            raise TreebankError(f"{name} of word {position} is {value!r}; expected text without tabs or line ends")
     return column
 
 

@@ -1,8 +1,8 @@
-"""What a treebank is like, from one pass over its sentences in flat memory.
+"""Statistics of a treebank, from one pass over its sentences in flat memory.
 
-Shares of arcs and of trees are over the sentences that have a tree; those without heads, and those whose heads form a
-cycle, are counted apart. "Non-projective" and "crossing" are defined in `headway.treebank.trees`; a tree is multi-root
-when several words hang from the root. "_" is no label and no tag.
+The proportions of arcs and of trees concern the sentences that have a tree; sentences without heads, and those whose
+heads form a cycle, are counted separately. "Non-projective" and "crossing" are defined in `headway.treebank.trees`; a
+tree is multi-root if several words depend on the root. "_" counts neither as a label nor as a tag.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headway.treebank.trees import crossing_arcs, is_tree, non_projective_arcs
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts; the shares, from 0 to 1, are properties.
+    """Counts; the proportions, from 0 to 1, are properties.
 
     >>> crossing = Sentence.from_words(["c", "a", "b"], heads=[-1, 3, 0, 2], labels=[None, "x", "root", "x"])
     >>> statistics = Statistics.of([crossing, Sentence.from_words(["d"])])
@@ -60,37 +60,37 @@ class Statistics:
 
     @property
     def mean_length(self) -> float:
-        """Words a sentence."""
+        """Words per sentence."""
         return _share(self.tokens, self.sentences)
 
     @property
     def non_projective_arc_share(self) -> float:
-        """Of the arcs of all trees, those that are non-projective."""
+        """The proportion of arcs that are non-projective."""
         return _share(self.non_projective_arcs, self.arcs)
 
     @property
     def crossing_arc_share(self) -> float:
-        """Of the arcs of all trees, those that cross another."""
+        """The proportion of arcs that cross another."""
         return _share(self.crossing_arcs, self.arcs)
 
     @property
     def non_projective_tree_share(self) -> float:
-        """Of the trees, those that are not projective."""
+        """The proportion of trees that are not projective."""
         return _share(self.non_projective_trees, self.trees)
 
     @property
     def multi_root_share(self) -> float:
-        """Of the trees, those with several words under the root."""
+        """The proportion of trees with several words under the root."""
         return _share(self.multi_root_trees, self.trees)
 
     @property
     def lemma_share(self) -> float:
-        """Of the tokens, those with a lemma."""
+        """The proportion of tokens with a lemma."""
         return _share(self.tokens_with_lemma, self.tokens)
 
     @property
     def feats_share(self) -> float:
-        """Of the tokens, those with morphological features."""
+        """The proportion of tokens with morphological features."""
         return _share(self.tokens_with_feats, self.tokens)
 
 
@@ -113,7 +113,7 @@ def _counts(sentence: Sentence) -> dict[str, int]:
         "arcs": n,
         "crossing_arcs": crossing,
         "non_projective_trees": int(crossing > 0),
-        # A tree without crossing arcs has no non-projective ones, and most trees are such.
+        # Most trees have no crossing arcs, and then no non-projective ones either.
         "non_projective_arcs": int(non_projective_arcs(heads).sum()) if crossing else 0,
         "multi_root_trees": int((heads == 0).sum() > 1),
     }

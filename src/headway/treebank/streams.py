@@ -1,27 +1,29 @@
-"""Where treebanks are read from and written to: paths, standard input and output, streams; gzip and xz.
+"""Where treebanks and texts are read from and written to: paths, standard input and output, streams; gzip and xz.
 
-Reading tells gzip and xz by their first bytes, writing by the name's end. All is streamed, nothing is read whole.
-A path is written beside itself and renamed when complete: whatever happens, the name holds the old file or the new one.
+Reading recognises gzip and xz by their first bytes, writing by the end of the name. Everything is streamed; no file is
+held whole. A path is written whole or not at all (`headway.atomic`).
 """
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import lzma
 import os
-import secrets
-import shutil
 import sys
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from headway.atomic import Failure, closing, replacing, reporting
 from headway.errors import TreebankError
 
 PathOrStream = str | os.PathLike[str] | IO[Any]
+
+# What reading raises when the data are incomplete or damaged.
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeDecodeError)
 
 _BUFFER = 1 << 18
 _GZIP = b"\x1f\x8b"
@@ -30,66 +32,122 @@ _XZ_MEMORY = 1 << 27  # twice what files of `xz -9` need
 
 
 def name_of(place: PathOrStream, standard: str) -> str:
-    """How messages call a source or target; `standard` is the word for "-"."""
+    """What messages call a source or target; `standard` is the word for "-"."""
     if isinstance(place, str | os.PathLike):
         return os.fspath(place) if place != "-" else standard
     name = getattr(place, "name", None)
     return name if isinstance(name, str) else "stream"
 
 
-@contextmanager
-def open_source(source: PathOrStream) -> Iterator[io.BufferedReader]:
-    """Uncompressed bytes to read, whatever the source is. A stream that was passed in stays open."""
-    if not isinstance(source, str | os.PathLike):
-        yield _uncompressed(_pull(source))
-        return
-    if source == "-":
-        yield _uncompressed(_pull(getattr(sys.stdin, "buffer", sys.stdin)))
-        return
-    try:
-        file = Path(source).open("rb")  # noqa: SIM115  (closed below; only opening has this error)
-    except OSError as error:
-        cause = f"the file cannot be opened ({error.strerror}); check its name"
-        raise TreebankError(cause, os.fspath(source)) from None
-    with file:
-        yield _uncompressed(file.read1)
+class Source(io.BufferedReader):
+    """Uncompressed bytes to read, under the name that errors say. Opening it again changes nothing.
+
+    >>> source = Source(_Peekable(io.BytesIO(b"Dogs\\nbark.\\n").read1), "a.txt")
+    >>> list(source.peek_lines(8)), source.read(), source.name
+    ([b'Dogs\\n'], b'Dogs\\nbark.\\n', 'a.txt')
+    """
+
+    def __init__(self, peekable: _Peekable, name: str) -> None:
+        super().__init__(peekable, _BUFFER)
+        peekable.name = name
+        self._peekable = peekable
+
+    def peek_lines(self, limit: int) -> Iterator[bytes]:
+        """The first lines, as far as they end within `limit` bytes; call it before anything is read.
+
+        No line is waited for before it is asked for, and all of them are still to be read.
+        """
+        start = 0
+        while start < limit and (end := self._peekable.line_end(start, limit)) > start:
+            yield self._peekable.pending[start:end]
+            start = end
 
 
-@contextmanager
-def open_target(target: PathOrStream) -> Iterator[Callable[[str], None]]:
-    """A function that writes text. A stream that was passed in stays open."""
-    name = name_of(target, "standard output")
-    if not isinstance(target, str | os.PathLike):
-        yield _writer(target, name)
-        return
-    if target == "-":
-        sys.stdout.flush()
-        stream = getattr(sys.stdout, "buffer", sys.stdout)
-        yield _writer(stream, name)
-        with _reported(name):
-            stream.flush()
-        return
-    path = Path(target)
-    with _replacing(path, name) as file, _compressed(file, path, name) as packed:
-        yield _writer(packed, name)
+class _Peekable(io.RawIOBase):
+    """What a function gives piece by piece, b"" at the end, as the raw stream that a buffer wants.
 
+    `pending` is what was pulled and is still to be read.
+    """
 
-class _Pulled(io.RawIOBase):
-    """`start` and then what a function gives, as the raw stream that a buffer wants."""
+    name = ""
 
-    def __init__(self, pull: Callable[[int], bytes], start: bytes) -> None:
+    def __init__(self, pull: Callable[[int], bytes]) -> None:
         self._pull = pull
-        self._rest = start
+        self.pending = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         size = len(buffer)
-        piece = self._rest or self._pull(size)
-        taken, self._rest = piece[:size], piece[size:]
+        piece = self.pending or self._pull(size)
+        taken, self.pending = piece[:size], piece[size:]
         buffer[: len(taken)] = taken
         return len(taken)
+
+    def starts_with(self, magic: bytes) -> bool:
+        """Whether these bytes come first; no more is pulled than is needed to tell."""
+        while len(self.pending) < len(magic) and magic.startswith(self.pending) and self._pull_more():
+            pass
+        return self.pending.startswith(magic)
+
+    def line_end(self, start: int, limit: int) -> int:
+        """Where the line from `start` on ends: after its line end or at the end of the data, no further than `limit`.
+
+        A line that reaches the limit has no end: the answer is `start`.
+        """
+        while (end := self.pending.find(b"\n", start, limit) + 1) == 0 and len(self.pending) < limit:
+            if not self._pull_more():
+                return len(self.pending)
+        return end or start
+
+    def _pull_more(self) -> bool:
+        piece = self._pull(_BUFFER)
+        self.pending += piece
+        return bool(piece)
+
+
+@contextmanager
+def open_source(source: PathOrStream) -> Iterator[Source]:
+    """Uncompressed bytes to read, whatever the source is. A stream that was passed in stays open."""
+    if isinstance(source, Source):
+        yield source
+        return
+    name = name_of(source, "standard input")
+    if not isinstance(source, str | os.PathLike):
+        yield _uncompressed(_pull(source), name)
+        return
+    if source == "-":
+        yield _uncompressed(_pull(getattr(sys.stdin, "buffer", sys.stdin)), name)
+        return
+    try:
+        file = Path(source).open("rb")  # noqa: SIM115  (closed below; only opening has this error)
+    except OSError as error:
+        raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", name) from None
+    with file:
+        yield _uncompressed(file.read1, name)
+
+
+@contextmanager
+def open_target(target: PathOrStream) -> Iterator[Callable[[str], None]]:
+    """A function that writes text. A stream that was passed in stays open."""
+    name = name_of(target, "standard output")
+
+    def failure(error: OSError) -> TreebankError:
+        return TreebankError(f"writing failed ({error.strerror}); make room, or choose another name", name)
+
+    if not isinstance(target, str | os.PathLike):
+        yield _writer(target, failure)
+        return
+    if target == "-":
+        sys.stdout.flush()
+        stream = getattr(sys.stdout, "buffer", sys.stdout)
+        yield _writer(stream, failure)
+        with reporting(failure):
+            stream.flush()
+        return
+    with replacing(target, failure) as file, _compressed(file, Path(target), failure) as packed:
+        yield _writer(packed, failure)
 
 
 def _pull(stream: IO[Any]) -> Callable[[int], bytes]:
@@ -102,21 +160,18 @@ def _pull(stream: IO[Any]) -> Callable[[int], bytes]:
 
 
 def _is_text(stream: IO[Any]) -> bool:
-    """Text streams have an encoding; wrappers such as those of tempfile pass that on, unlike their class."""
+    """Text streams have an encoding; wrappers such as tempfile's pass that on, though their class is another."""
     return hasattr(stream, "encoding")
 
 
-def _uncompressed(pull: Callable[[int], bytes]) -> io.BufferedReader:
-    start = b""
-    while len(start) < len(_XZ) and (piece := pull(len(_XZ) - len(start))):
-        start += piece
-    raw: io.BufferedReader = io.BufferedReader(_Pulled(pull, start), _BUFFER)
-    if start.startswith(_GZIP):
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER)
-    if start.startswith(_XZ):
-        pieces = _unxz(raw)
-        return io.BufferedReader(_Pulled(lambda _: next(pieces, b""), b""), _BUFFER)
-    return raw
+def _uncompressed(pull: Callable[[int], bytes], name: str) -> Source:
+    raw = _Peekable(pull)
+    if raw.starts_with(_GZIP):
+        return Source(_Peekable(gzip.GzipFile(fileobj=io.BufferedReader(raw, _BUFFER)).read1), name)
+    if raw.starts_with(_XZ):
+        pieces = _unxz(io.BufferedReader(raw, _BUFFER))
+        return Source(_Peekable(lambda _: next(pieces, b"")), name)
+    return Source(raw, name)
 
 
 def _unxz(packed: io.BufferedReader) -> Iterator[bytes]:
@@ -136,7 +191,7 @@ def _unxz(packed: io.BufferedReader) -> Iterator[bytes]:
 
 
 @contextmanager
-def _compressed(file: BinaryIO, path: Path, name: str) -> Iterator[BinaryIO]:
+def _compressed(file: BinaryIO, path: Path, failure: Failure) -> Iterator[BinaryIO]:
     """The file itself, or a buffer that compresses into it, as the path's name asks."""
     packed: gzip.GzipFile | lzma.LZMAFile
     match path.suffix.lower():
@@ -147,77 +202,22 @@ def _compressed(file: BinaryIO, path: Path, name: str) -> Iterator[BinaryIO]:
         case _:
             yield file
             return
-    with _closed(io.BufferedWriter(packed, _BUFFER), name) as buffer:
+    with closing(io.BufferedWriter(packed, _BUFFER), failure) as buffer:
         yield buffer
 
 
-@contextmanager
-def _replacing(path: Path, name: str) -> Iterator[BinaryIO]:
-    """A new file that takes the path's name when all went well, and is removed otherwise."""
-    if path.exists() and not path.is_file():  # a device or a pipe is no file to put another in the place of
-        with _reported(name):
-            device = path.open("wb")
-        with _closed(device, name):
-            yield device
-        return
-    path = path.resolve()  # a link stays a link
-    temporary = path.with_name(f".headway-{secrets.token_hex(8)}.tmp")
-    with _reported(name):
-        if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        file = temporary.open("xb", _BUFFER)
-    try:
-        with _closed(file, name):
-            yield file
-            with _reported(name):
-                file.flush()
-                os.fsync(file.fileno())  # a full disk may tell only now
-        with _reported(name):
-            if path.exists():
-                shutil.copymode(path, temporary)
-            temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def _closed(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
-    """Close at the end; after another error, that closing fails too is no news."""
-    try:
-        yield stream
-    except BaseException:
-        with suppress(OSError):
-            stream.close()
-        raise
-    with _reported(name):
-        stream.close()
-
-
-@contextmanager
-def _reported(name: str) -> Iterator[None]:
-    """Turn what the system says into an error that names the target; a reader that went away is the caller's affair."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        cause = f"writing failed ({error.strerror}); make room, or choose another name"
-        raise TreebankError(cause, name) from None
-
-
-def _writer(stream: IO[Any], name: str) -> Callable[[str], None]:
+def _writer(stream: IO[Any], failure: Failure) -> Callable[[str], None]:
     """A function that writes text to a text stream, and UTF-8 to any other."""
     text = _is_text(stream)
 
     def write(words: str) -> None:
-        with _reported(name):
+        with reporting(failure):
             if text:
                 stream.write(words)
                 return
             rest = words.encode()
             while rest:
-                taken = stream.write(rest)  # an unbuffered stream may take a part only, and some do not say
+                taken = stream.write(rest)  # an unbuffered stream may take only a part, and some return nothing
                 rest = rest[len(rest) if taken is None else taken :]
 
     return write

@@ -1,16 +1,16 @@
-"""Trees as arrays of heads: is it a tree, is it projective, which arcs cross, which arcs are non-projective.
+"""Trees as arrays of heads: is it a tree, is it projective, which arcs cross, which arcs are non-projective?
 
 `heads` is (n+1,): `heads[m]` is the head of word m, 0 is the root, `heads[0] == -1`. Every word has a head here; only
-`as_heads` takes arrays where some are not known.
+`as_heads` accepts arrays in which some are unknown.
 
-- Two arcs *cross* when exactly one end of one lies strictly inside the other, the root standing left of all words.
-- An arc is *non-projective* when it spans a word that does not descend from its head. Root arcs never are.
-- A tree is *projective* when no arc is non-projective; that is the same as no two arcs crossing.
+- Two arcs *cross* if exactly one end of one lies strictly inside the other; the root stands to the left of all words.
+- An arc is *non-projective* if it spans a word that does not descend from its head. Arcs from the root never are.
+- A tree is *projective* if no arc is non-projective, or equivalently if no two arcs cross.
 
-The two kinds of arcs are counted apart because one non-projective arc may cross many that are projective.
+The two kinds of arcs are counted separately because one non-projective arc may cross many projective ones.
 
-Both are questions about the words strictly between the ends of an arc. A sparse table of minima and maxima (Bender and
-Farach-Colton 2000) answers them for all arcs at once: O(n log n) time and memory. `headway.inference.heads` has the
+Both properties depend on the words strictly between the ends of an arc. A sparse table of minima and maxima (Bender and
+Farach-Colton 2000) decides them for all arcs at once, in O(n log n) time and memory. `headway.inference.heads` has the
 compiled test of the tree class; this module compiles nothing, so that reading a treebank stays light.
 """
 
@@ -28,14 +28,14 @@ Bools = NDArray[np.bool_]
 def as_heads(heads: ArrayLike, *, partial: bool = False) -> Ints:
     """A new int64 array (n+1,) that gives every word a head 0..n other than itself, or an error that names the word.
 
-    With `partial` a word may also have -1: its head is not known.
+    With `partial`, a word may also have -1: its head is unknown.
 
     >>> as_heads([-1, 2, 0]), as_heads([-1, 2, -1], partial=True)
     (array([-1,  2,  0]), array([-1,  2, -1]))
     """
     array = np.asarray(heads)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0 or array[0] != -1:
-        raise HeadsError("heads are one integer a word after heads[0] == -1")
+        raise HeadsError("heads must be heads[0] == -1 followed by one integer per word")
     result: Ints = array.astype(np.int64)
     n = len(result) - 1
     lowest = -1 if partial else 0
@@ -43,9 +43,9 @@ def as_heads(heads: ArrayLike, *, partial: bool = False) -> Ints:
     wrong[0] = False
     if wrong.any():
         m = int(np.argmax(wrong))
-        expected = f"0 (the root) to {n}, and another word than {m}"
+        expected = f"0 (the root) to {n}, other than {m} itself"
         if partial:
-            expected = f"-1 (not known) or {expected}"
+            expected = f"-1 (unknown) or {expected}"
         raise HeadsError(f"heads[{m}] is {result[m]}; expected {expected}")
     return result
 
@@ -60,7 +60,7 @@ def roots(heads: ArrayLike) -> Ints:
 
 
 def is_tree(heads: ArrayLike) -> bool:
-    """Does every word reach the root by its heads? Several words may hang from the root.
+    """Do the heads lead from every word to the root? Several words may depend on the root.
 
     >>> is_tree([-1, 2, 0]), is_tree([-1, 2, 1])
     (True, False)
@@ -136,7 +136,7 @@ def cycle(heads: ArrayLike) -> tuple[int, ...]:
 
 
 def _lost(heads: Ints) -> Bools:
-    """Which words never reach the root: jumps of doubling length along the heads, O(n log n)."""
+    """The words that never reach the root, by jumps of doubling length along the heads: O(n log n)."""
     ancestor = np.maximum(heads, 0)
     for _ in range(len(heads).bit_length()):
         ancestor = ancestor[ancestor]
@@ -150,7 +150,7 @@ def _ends(heads: Ints) -> tuple[Ints, Ints]:
 
 
 def _preorder(heads: Ints) -> tuple[Ints, Ints]:
-    """When a walk from the root enters each node, and when it has left it: k descends from h if entered between."""
+    """When a walk from the root enters each node, and when it has left it; k descends from h if entered in between."""
     n = len(heads) - 1
     children: list[list[int]] = [[] for _ in range(n + 1)]
     for m, h in enumerate(heads[1:].tolist(), start=1):

@@ -1,0 +1,103 @@
+"""Files are written whole or not at all, whatever fails and whenever."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.atomic import replacing, write_file
+
+STEPS = ["pathlib.Path.open", "os.fsync", "shutil.copymode", "pathlib.Path.replace"]
+
+
+class TargetError(Exception):
+    """What the tests' failures become."""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes(tmp_path: Path) -> None:
+    write_file(tmp_path / "a", "naïve\n")
+    write_file(str(tmp_path / "b"), b"\xff\n")
+    assert (tmp_path / "a").read_bytes() == "naïve\n".encode()
+    assert (tmp_path / "b").read_bytes() == b"\xff\n"
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_until_it_is_complete_the_old_file_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with replacing(path, TargetError) as file:
+        file.write(b"new")
+        file.flush()
+        (temporary,) = set(names(tmp_path)) - {"a"}
+        assert temporary.startswith(".headway-")
+        assert temporary.endswith(".tmp")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), SystemExit()])
+def test_any_failure_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(step, fail)
+    with pytest.raises(TargetError if isinstance(error, OSError) else type(error)):  # noqa: SIM117
+        with replacing(path, TargetError) as file:
+            file.write(b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_errors_of_the_writer_pass_unchanged(tmp_path: Path) -> None:
+    error = OSError("of another file")
+    with pytest.raises(OSError, match="of another file") as caught, replacing(tmp_path / "a", TargetError):
+        raise error
+    assert caught.value is error
+    assert names(tmp_path) == []
+
+
+def test_an_error_names_the_path_and_not_the_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "a"
+    with pytest.raises(FileNotFoundError) as caught:
+        write_file(path, "")
+    assert caught.value.filename == str(path)
+    with pytest.raises(IsADirectoryError) as caught:
+        write_file(tmp_path, "")
+    assert (caught.value.filename, names(tmp_path)) == (str(tmp_path), [])
+
+
+def test_links_and_permissions_stay(tmp_path: Path) -> None:
+    path, link = tmp_path / "a", tmp_path / "link"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_file(link, "new")
+    assert link.is_symlink()
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+
+
+def test_pipes_and_devices_are_written_to(tmp_path: Path) -> None:
+    write_file("/dev/null", "nothing")
+    assert Path("/dev/null").is_char_device()
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_file(tmp_path / "pipe", "words")
+    assert os.read(reading, 10) == b"words"
+    os.close(reading)
+    assert names(tmp_path) == ["pipe"]
