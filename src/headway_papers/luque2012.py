@@ -47,14 +47,14 @@ from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar
 from headway.models.grammar_model import Grammar, TagSymbols, tags_of
 from headway.models.lexical_grammar import Configuration, LexicalGrammar
 from headway.pipeline import Parser
-from headway.reproduce.cells import Cell, CellFile
-from headway.reproduce.corpora import Say
-from headway.reproduce.koo2010_figures import require_matplotlib
-from headway.reproduce.luque2012_figures import draw, tables_text
-from headway.reproduce.luque2012_recovery import run as recovery
 from headway.training import Direction, checksum
 from headway.training.induction import BACKED_OFF, GrammarDevelopment, state_picture, trie_of
 from headway.treebank import Sentence, projectivise, read_treebank, require_tree
+from headway_papers.cells import Cell, CellFile
+from headway_papers.corpora import Say
+from headway_papers.koo2010_figures import require_matplotlib
+from headway_papers.luque2012_figures import draw, tables_text
+from headway_papers.luque2012_recovery import run as recovery
 
 TREEBANKS = ("wsj", "ewt")
 SPLIT = (3314, 3614)  # of the sample: where the development and the test sentences begin

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.reproduce.corpora import write_json
+from headway_papers.corpora import write_json
 
 Cell = dict[str, Any]
 

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from headway.pipeline import Parser
-from headway.reproduce.corpora import (
+from headway.training import LearnerName
+from headway.tuning import GRIDS, tune
+from headway_papers.corpora import (
     HELD_OUT,
     Corpus,
     Say,
     is_done,
     languages_of,
-    signature,
+    result_signature,
     test_once,
     write_json,
 )
-from headway.training import LearnerName
-from headway.tuning import GRIDS, tune
 
 CONTENDERS: dict[LearnerName, dict[str, Any]] = {
     "perceptron": {"epochs": 20, "grid": GRIDS["perceptron"]},
@@ -54,7 +54,7 @@ def _language(corpus: Corpus, results: Path, quick: bool, threads: int, say: Say
     held_out = {learner: _contend(corpus, learner, results, quick, threads, say) for learner in CONTENDERS}
     learner = max(held_out, key=lambda name: float(held_out[name]["uas"]))
     chosen = {**held_out[learner]["settings"], "labels": "after"}
-    path, signed = results / f"{corpus.language}.json", signature(corpus, chosen, [])
+    path, signed = results / f"{corpus.language}.json", result_signature(corpus, chosen, [])
     if is_done(path, signed):
         return
     trained = Parser.train(corpus.train, threads=threads, **chosen)
@@ -81,7 +81,7 @@ def _contend(
         **({"epochs": 2} if quick else {}),
     }
     grid = settings.pop("grid")
-    signed = signature(corpus, settings, grid)
+    signed = result_signature(corpus, settings, grid)
     if is_done(path, signed):
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         return found

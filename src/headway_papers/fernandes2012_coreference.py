@@ -26,9 +26,9 @@ from headway.coreference.baselines import BASELINES
 from headway.errors import TreebankError
 from headway.evaluation import CoreferenceScores
 from headway.inference.batch import Ints
-from headway.reproduce.cells import CellFile, markdown_table
-from headway.reproduce.corpora import Say
 from headway.resolver import Resolver, documents_checksum, score_documents
+from headway_papers.cells import CellFile, markdown_table
+from headway_papers.corpora import Say
 
 SINGLETONS = ("kept", "removed")
 SEEDS = (0, 1, 2)

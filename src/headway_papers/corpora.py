@@ -57,7 +57,7 @@ def languages_of(data: Path) -> list[str]:
     return found
 
 
-def signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -> dict[str, Any]:
+def result_signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -> dict[str, Any]:
     """What a result depends on; it is computed again when any of this changes."""
     return {
         "headway": __version__,

@@ -31,10 +31,10 @@ from headway.errors import TrainingError, TreebankError
 from headway.evaluation import calibration, evaluate, evaluate_conll2018
 from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parsed, Parser
-from headway.reproduce.corpora import Say, is_done, write_json
 from headway.training import checksum
 from headway.treebank import Sentence, read_treebank, require_tree
 from headway.treebank.raw_text import raw_text
+from headway_papers.corpora import Say, is_done, write_json
 
 MEGABYTES = 24.0
 SETTINGS: dict[str, Any] = {"model": "grandsibling", "learner": "margin", "epochs": 10, "seed": 0}

@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.reproduce.corpora import Corpus, Say, is_done, signature, test_once, tune_then_train, write_json
 from headway.training import LearnerName
 from headway.tuning import GRIDS
+from headway_papers.corpora import Corpus, Say, is_done, result_signature, test_once, tune_then_train, write_json
 
 LANGUAGES = ("portuguese",)
 ROWS: tuple[tuple[LearnerName, str, str], ...] = (
@@ -49,7 +49,7 @@ def _row(corpus: Corpus, learner: LearnerName, path: Path, quick: bool, threads:
         "epochs": 3 if quick else PASSES,
         "patience": PATIENCE,
     }
-    signed = signature(corpus, settings, GRIDS[learner])
+    signed = result_signature(corpus, settings, GRIDS[learner])
     if is_done(path, signed):
         return
     tuning, parser = tune_then_train(corpus, settings, threads)

@@ -22,19 +22,19 @@ from pathlib import Path
 from typing import Any
 
 from headway.evaluation import sign_test
-from headway.reproduce.corpora import (
+from headway.training import LearnerName
+from headway.treebank import Statistics
+from headway.tuning import GRIDS, tune
+from headway_papers.corpora import (
     HELD_OUT,
     Corpus,
     Say,
     is_done,
     languages_of,
-    signature,
+    result_signature,
     test_once,
     write_json,
 )
-from headway.training import LearnerName
-from headway.treebank import Statistics
-from headway.tuning import GRIDS, tune
 
 # L-BFGS can stand still for several steps before it goes on
 PATIENCE: dict[LearnerName, int] = {"perceptron": 8, "eg": 8, "loglinear": 20}
@@ -96,7 +96,7 @@ def _cell(
         "epochs": 3 if quick else PASSES[learner],
         "patience": PATIENCE[learner],
     }
-    signed = signature(corpus, settings, grid)
+    signed = result_signature(corpus, settings, grid)
     if is_done(path, signed):
         return
     tuning = tune(corpus.train, grid=grid, held_out=HELD_OUT, threads=threads, **settings)

@@ -14,9 +14,9 @@ from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
 from headway.models.tagger import Tagger
 from headway.pipeline import Parser
-from headway.reproduce import fernandes2012, first_order, koo2007, koo2010
-from headway.reproduce.corpora import Corpus
 from headway.tuning import tune
+from headway_papers import fernandes2012, first_order, koo2007, koo2010
+from headway_papers.corpora import Corpus
 from tests.models.toy_treebank import sentences
 
 OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}
@@ -96,7 +96,7 @@ def test_published_figures_are_with_gold_tags(koo: Path, data: Path, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Parser, "train", classmethod(train))
-    monkeypatch.setattr("headway.reproduce.corpora.tune", partial(train, None))
+    monkeypatch.setattr("headway_papers.corpora.tune", partial(train, None))
     for module in (first_order, fernandes2012, koo2007):
         monkeypatch.setattr(module, "tune", partial(train, None), raising=False)
     for run in (first_order.run, fernandes2012.run, koo2007.run, koo2010.run):

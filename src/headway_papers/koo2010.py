@@ -31,18 +31,19 @@ from headway import __version__
 from headway.errors import ArchiveError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
+from headway.inference.flow_program import require_highspy
 from headway.models.arc_factored import code_trees
 from headway.models.arc_model import Prediction
 from headway.models.automata_model import AutomataModel
 from headway.models.higher_order import Order
 from headway.models.pruning import coverage
 from headway.pipeline import Parser
-from headway.reproduce import koo2010_figures, koo2010_solvers
-from headway.reproduce.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, signature, write_json
-from headway.reproduce.koo2010_figures import TITLES
-from headway.reproduce.koo2010_solvers import METHODS, HeldOut
 from headway.training import Settings, checksum
 from headway.treebank import Sentence
+from headway_papers import koo2010_figures, koo2010_solvers
+from headway_papers.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, result_signature, write_json
+from headway_papers.koo2010_figures import TITLES
+from headway_papers.koo2010_solvers import METHODS, HeldOut
 
 SETTINGS: dict[Order, dict[str, Any]] = {
     "sibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
@@ -142,6 +143,7 @@ class Place:
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train and test what is not there yet, and write tables and figures; `quick` takes 300 sentences, two passes."""
     koo2010_figures.require_matplotlib()
+    require_highspy()
     size, place = QUICK if quick else FULL, Place(output, quick)
     chosen = languages or languages_of(data)
     place.prepare()
@@ -172,7 +174,7 @@ def _tables(settings: Mapping[str, Any]) -> str:
 
 
 def _signature(corpus: Corpus, settings: dict[str, Any]) -> dict[str, Any]:
-    return {**signature(corpus, settings, []), "tables": _tables(settings)}
+    return {**result_signature(corpus, settings, []), "tables": _tables(settings)}
 
 
 def trained(sentences: Sequence[Sentence], settings: Mapping[str, Any], path: Path, threads: int) -> AutomataModel:
