@@ -27,8 +27,9 @@ from headway.errors import TreebankError
 from headway.evaluation import CoreferenceScores
 from headway.inference.batch import Ints
 from headway.resolver import Resolver, documents_checksum, score_documents
-from headway_papers.cells import CellFile, markdown_table
+from headway_papers.cells import CellFile
 from headway_papers.corpora import Say
+from headway_papers.markdown import markdown_table
 
 SINGLETONS = ("kept", "removed")
 SEEDS = (0, 1, 2)

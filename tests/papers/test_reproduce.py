@@ -15,7 +15,7 @@ from headway.evaluation import evaluate, sign_test
 from headway.models.tagger import Tagger
 from headway.pipeline import Parser
 from headway.tuning import tune
-from headway_papers import fernandes2012, first_order, koo2007, koo2010
+from headway_papers import corpora, fernandes2012, first_order, koo2007, koo2010
 from headway_papers.corpora import Corpus
 from tests.models.toy_treebank import sentences
 
@@ -111,6 +111,15 @@ def test_koo2007_computes_nothing_twice(koo: Path, data: Path) -> None:
     koo2007.run(data, koo, languages=["dutch"], say=said.append, **OPTIONS)
     assert {path: path.stat().st_mtime_ns for path in (koo / "quick").glob("*-*-*.json")} == before
     assert len(said) == 1  # the tables, no cell
+
+
+def test_a_result_under_old_names_of_its_settings_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(corpora.RENAMED, "rounds", "epochs")
+    path = tmp_path / "cell.json"
+    corpora.write_json(path, {"signature": {"settings": {"rounds": 3, "parsing": {"rounds": 4}}}})
+    assert corpora.is_done(path, {"settings": {"epochs": 3, "parsing": {"epochs": 4}}})
+    assert not corpora.is_done(path, {"settings": {"epochs": 4, "parsing": {"epochs": 4}}})
+    assert not corpora.is_done(path, {"settings": {"epochs": 3, "parsing": {"epochs": 3}}})
 
 
 def test_first_order_trains_the_best_on_everything(data: Path, tmp_path: Path) -> None:
