@@ -16,7 +16,7 @@ settings and data stay the same; the tables are made from these files.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -100,23 +100,27 @@ def _cell(
     signed = result_signature(corpus, settings, grid)
     if is_done(path, signed):
         return
+    found = tuned_and_tested(corpus, settings, grid, threads)
+    write_json(path, {"signature": signed, **found})
+    say(f"{path.stem}: {found['uas']:.2f}")
+
+
+def tuned_and_tested(
+    corpus: Corpus, settings: Mapping[str, Any], grid: Sequence[float], threads: int
+) -> dict[str, Any]:
+    """C, the pass and the decoding chosen on the held-out sentences, and how that model does on the test sentences."""
     tuning = tune(corpus.train, grid=grid, held_out=HELD_OUT, threads=threads, **settings)
     scores = test_once(tuning.parser, corpus, threads)
-    write_json(
-        path,
-        {
-            "signature": signed,
-            "uas": scores.uas_no_punct,
-            "validation": max(trial.uas for trial in tuning.trials),
-            "c": tuning.settings.c,
-            "passes": tuning.settings.epochs,
-            "decoding": "projective" if tuning.projective else "non-projective",
-            "trials": [asdict(trial) for trial in tuning.trials],
-            "right": scores.per_sentence_no_punct.heads.tolist(),
-            "history": tuning.parser.model.about["history"],
-        },
-    )
-    say(f"{path.stem}: {scores.uas_no_punct:.2f}")
+    return {
+        "uas": scores.uas_no_punct,
+        "validation": max(trial.uas for trial in tuning.trials),
+        "c": tuning.settings.c,
+        "passes": tuning.settings.epochs,
+        "decoding": "projective" if tuning.projective else "non-projective",
+        "trials": [asdict(trial) for trial in tuning.trials],
+        "right": scores.per_sentence_no_punct.heads.tolist(),
+        "history": tuning.parser.model.about["history"],
+    }
 
 
 def tables_text(results: Path) -> str:

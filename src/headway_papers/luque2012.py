@@ -144,6 +144,16 @@ class Experiment:
 
     def all_cells(self) -> None:
         """Whatever is missing."""
+        self.tag_grammars()
+        self._cell("table-1", self._table)
+        for configuration in CONFIGURATIONS:
+            self._cell(f"lexical-{configuration}", partial(self._lexical, configuration))
+        self._cell("timings", self._timings)
+        self._cell("parsing", self._parsing)
+        self._cell("pictures", self._pictures)
+
+    def tag_grammars(self) -> None:
+        """The curves of figure 1: deterministic, spectral and EM grammars."""
         for states in (1, 2):
             self._cell(f"det-{states}", partial(self._deterministic, states))
         for variant in VARIANTS:
@@ -151,12 +161,6 @@ class Experiment:
         for states in self.size.em:
             for restart in range(self.size.restarts):
                 self._cell(f"em-{states}-{restart}", partial(self._em_curve, states, restart))
-        self._cell("table-1", self._table)
-        for configuration in CONFIGURATIONS:
-            self._cell(f"lexical-{configuration}", partial(self._lexical, configuration))
-        self._cell("timings", self._timings)
-        self._cell("parsing", self._parsing)
-        self._cell("pictures", self._pictures)
 
     def _deterministic(self, states: int) -> Cell:
         operators = deterministic_grammar(self.trie, first=states == 2)
