@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from headway_papers.markdown import markdown_table
+
 Floats = NDArray[np.float64]
 Answer = Mapping[str, Floats]
 
@@ -337,12 +339,6 @@ def print_table(table: Table, console: Console) -> None:
     console.print(shown)
 
 
-def markdown(table: Table) -> str:
-    lines = (table.columns, ("---",) * len(table.columns), *table.rows)
-    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"## {table.title}\n\n{body}\n"
-
-
 def write(report: Report, signed: Mapping[str, Any], folder: Path, name: str) -> None:
     """`name`.json with everything, `name`.md with the tables."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -361,5 +357,5 @@ def write(report: Report, signed: Mapping[str, Any], folder: Path, name: str) ->
         "over the same rounds. `differs by` is the largest difference from our "
         f"answer.\n\n{'; '.join(others)}.\n\n{'; '.join(versions)}.\n"
     )
-    tables = [markdown(table) for table in report.tables]
+    tables = [markdown_table(f"## {table.title}", table.columns, table.rows) for table in report.tables]
     (folder / f"{name}.md").write_text("\n".join([header, *tables]))

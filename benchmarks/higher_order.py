@@ -25,6 +25,7 @@ from parsing import apart, peak_mb, seconds, udpipe, verdict
 from headway import __version__
 from headway.pipeline import Parser
 from headway.treebank import read_treebank, write_treebank
+from headway_papers.markdown import markdown_table
 
 BARS = {"sibling": 5_000.0, "grandsibling": 2_500.0}  # tokens a second, on Danish
 MOST_FOR_EXACT = 1.5  # times as long as without
@@ -53,16 +54,10 @@ def parse(model: Path, path: Path) -> dict[str, Any]:
 
 def report(results: dict[str, Any]) -> str:
     """The table, and each bar with PASS or FAIL."""
-    lines = [
-        "# Higher-order parsers",
-        "",
-        f"headway {results['headway']}, {results['when']}, one thread; files, labels and proofs included.",
-        "",
-        "| language | model | exact, tokens/s | proven, % | K = 5000, tokens/s | certified, % | exact / not, time "
-        "| to UDPipe | peak MB |",
-        "| --- |" + " --- |" * 8,
-    ]
-    bars = []
+    about = f"headway {results['headway']}, {results['when']}, one thread; files, labels and proofs included."
+    header = ["language", "model", "exact, tokens/s", "proven, %", "K = 5000, tokens/s", "certified, %"]
+    header += ["exact / not, time", "to UDPipe", "peak MB"]
+    rows, bars = [], []
     for language, row in results["languages"].items():
         peer = row["udpipe"]
         for name in BARS:
@@ -72,7 +67,7 @@ def report(results: dict[str, Any]) -> str:
             beside = peer.get("missing") or f"{speed / peer['tokens_per_second']:.2f}x"
             cells = [language, name, f"{speed:,.0f}", f"{proven:.2f}", f"{plain['tokens_per_second']:,.0f}"]
             cells += [f"{certified:.2f}", f"{ratio:.2f}", beside, f"{row[name]['peak_mb']:.0f}"]
-            lines.append("| " + " | ".join(cells) + " |")
+            rows.append(cells)
             if language == "danish":
                 met = verdict(speed >= BARS[name])
                 bars.append(f"- {met} danish {name}: {speed:,.0f} tokens/s, bar {BARS[name]:,.0f}")
@@ -81,7 +76,8 @@ def report(results: dict[str, Any]) -> str:
                 f"- {verdict(ratio <= MOST_FOR_EXACT)} {language} {name}: exact takes {ratio:.2f}x, "
                 f"bar {MOST_FOR_EXACT}x"
             )
-    return "\n".join([*lines, "", "## Bars", "", *bars]) + "\n"
+    table = markdown_table(f"# Higher-order parsers\n\n{about}", header, rows)
+    return "\n".join([table, "## Bars", "", *bars]) + "\n"
 
 
 def _proven(statuses: dict[str, int]) -> float:

@@ -41,6 +41,7 @@ from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
 from headway.models.arc_model import BATCH_CELLS
 from headway.pipeline import Parser
 from headway.treebank import Sentence, read_treebank, roots, write_treebank
+from headway_papers.markdown import markdown_table
 
 TRAIN_BARS = {"danish": 40.0, "portuguese": 135.0}  # seconds, 10 epochs: half of TurboParser basic's
 PARSE_BAR = 25_000.0  # tokens a second, first order
@@ -241,36 +242,36 @@ def measure(data: Path, language: str, epochs: int) -> dict[str, Any]:
 
 def report(results: dict[str, Any]) -> str:
     """The tables, and each bar with PASS or FAIL."""
-    lines = [
-        "# Whole parsers",
-        "",
-        f"headway {results['headway']}, {results['when']}, one thread, standard templates, large-margin perceptron.",
-        "Parsing chooses labels too; training is without.",
-        "",
-        "| language | training, s | epochs | peak MB | parsing, tokens/s | peak MB | to UDPipe | `headway parse`, s |",
-        "| --- |" + " --- |" * 7,
-    ]
+    title = (
+        "# Whole parsers\n\n"
+        f"headway {results['headway']}, {results['when']}, one thread, standard templates, large-margin perceptron.\n"
+        "Parsing chooses labels too; training is without."
+    )
+    header = ["language", "training, s", "epochs", "peak MB", "parsing, tokens/s", "peak MB", "to UDPipe"]
+    rows = []
     for language, row in results["languages"].items():
         speed, peer = row["parsing"]["tokens_per_second"], row["udpipe"]
         ratio = peer.get("missing") or f"{speed / peer['tokens_per_second']:.1f}x"
-        training = f"{row['training']['seconds']:.1f} | {row['training']['epochs']} | {row['training']['peak_mb']:.0f}"
-        parsing = f"{speed:,.0f} | {row['parsing']['peak_mb']:.0f} | {ratio} | {row['command']['seconds']:.2f}"
-        lines.append(f"| {language} | {training} | {parsing} |")
+        training, parsing = row["training"], row["parsing"]
+        cells = [language, f"{training['seconds']:.1f}", str(training["epochs"]), f"{training['peak_mb']:.0f}"]
+        cells += [f"{speed:,.0f}", f"{parsing['peak_mb']:.0f}", ratio, f"{row['command']['seconds']:.2f}"]
+        rows.append(cells)
+    tables = [markdown_table(title, [*header, "`headway parse`, s"], rows)]
     for kind in ("training", "parsing"):
         names = list(next(iter(results["languages"].values()))[kind]["stages"])
-        lines += ["", f"## Seconds by stage, {kind}", "", "| language | " + " | ".join(names) + " |"]
-        lines.append("| --- |" + " --- |" * len(names))
-        for language, row in results["languages"].items():
-            stages = row[kind]["stages"]
-            lines.append("| " + " | ".join([language, *(f"{stages.get(name, 0):.3f}" for name in names)]) + " |")
-    lines += ["", "## Bars", ""]
+        rows = [
+            [language, *(f"{row[kind]['stages'].get(name, 0):.3f}" for name in names)]
+            for language, row in results["languages"].items()
+        ]
+        tables.append(markdown_table(f"## Seconds by stage, {kind}", ["language", *names], rows))
+    lines = ["## Bars", ""]
     for language, row in results["languages"].items():
         speed = row["parsing"]["tokens_per_second"]
         lines.append(f"- {verdict(speed >= PARSE_BAR)} {language}: parsing {speed:,.0f} tokens/s, bar {PARSE_BAR:,.0f}")
         if language in TRAIN_BARS and row["training"]["epochs"] == 10:
             took, bar = row["training"]["seconds"], TRAIN_BARS[language]
             lines.append(f"- {verdict(took < bar)} {language}: training {took:.1f} s, bar {bar:.0f} s")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*tables, *lines]) + "\n"
 
 
 def verdict(met: bool) -> str:

@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def _source_digest() -> str:
-    """One hash for all of headway's source text and for whether arrays' bounds are checked."""
+    """One hash for all of headway's source text and for whether array bounds are checked."""
     digest = hashlib.sha256(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
     for path in sorted((REPOSITORY / "src" / "headway").rglob("*.py")):
         digest.update(path.relative_to(REPOSITORY).as_posix().encode())
@@ -27,12 +27,14 @@ def _source_digest() -> str:
 os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".cache" / f"numba-{_source_digest()}"))
 
 import headway  # noqa: E402  (the cache is named before any kernel is)
+import headway_papers  # noqa: E402
 
 # Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, its
 # draws depend neither on the order of the tests nor on the process they run in.
-for module in pkgutil.walk_packages(headway.__path__, "headway."):
-    if module.name not in ("headway.__main__", "headway.spacy"):  # the one is a command, the other needs an extra
-        importlib.import_module(module.name)
+for package in (headway, headway_papers):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if module.name not in ("headway.__main__", "headway.spacy"):  # the one is a command, the other needs an extra
+            importlib.import_module(module.name)
 
 settings.register_profile(
     "headway",

@@ -7,6 +7,10 @@ class HeadwayError(Exception):
     """Anything that went wrong and that Headway can name."""
 
 
+class MissingExtraError(HeadwayError):
+    """An optional package that is not installed."""
+
+
 class ScoresError(HeadwayError, ValueError):
     """A score no distribution can be built from: nan, +inf, or too large to be summed."""
 

@@ -12,10 +12,11 @@ import typer
 from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
+from headway import extras
 from headway.cli import draw as command
 from headway.cli import trees_as_text
 from headway.cli.failures import in_one_sentence
-from headway.drawing import comparison_drawing, heatmap_drawing, matplotlib_export, to_svg, tree_drawing, tree_text
+from headway.drawing import comparison_drawing, heatmap_drawing, to_svg, tree_drawing, tree_text
 from headway.pipeline import Parser
 from headway.treebank import Sentence, read_treebank, write_treebank
 from tests.cli import toy
@@ -288,7 +289,7 @@ def test_wrong_usage_is_status_2(here: Path, words: list[str]) -> None:
 
 
 def test_without_matplotlib_it_says_so_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matplotlib_export, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     error = one_error(draw("nowhere.conllu", "-o", "a.png", status=1))
     assert "pip install 'headway[figures]'" in error
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headway.cli.reproduce import Paper
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, one_error
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def asked(monkeypatch: Any) -> dict[str, Any]:
         given.update(data=data, output=output, languages=languages, quick=quick, threads=threads)
         say("dutch: 80.00")
 
-    module = ModuleType("headway.reproduce.koo2007")
+    module = ModuleType("headway_papers.koo2007")
     module.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "headway.reproduce.koo2007", module)
+    monkeypatch.setitem(sys.modules, "headway_papers.koo2007", module)
     return given
 
 
@@ -55,4 +55,12 @@ def test_options(invoke: Invoke, asked: dict[str, Any], tmp_path: Path) -> None:
 def test_every_paper_has_a_module(paper: Paper) -> None:
     from importlib import import_module
 
-    assert callable(import_module(f"headway.reproduce.{paper.value.replace('/', '_')}").run)
+    assert callable(import_module(f"headway_papers.{paper.value.replace('/', '_')}").run)
+
+
+def test_without_the_papers_package_it_says_how_to_get_it(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "headway_papers", None)
+    error = one_error(invoke("reproduce", "koo2007", "--data", tmp_path, status=1))
+    assert "clone Headway's repository and run there: pip install -e ." in error

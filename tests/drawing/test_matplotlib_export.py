@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.drawing import comparison_drawing, heatmap_drawing, matplotlib_export, save_drawing, tree_drawing
+from headway import extras
+from headway.drawing import comparison_drawing, heatmap_drawing, save_drawing, tree_drawing
 from headway.drawing.primitives import Drawing, Rectangle
 from headway.errors import HeadwayError
 from headway.treebank import Sentence
@@ -83,7 +84,7 @@ def test_an_empty_sentence_can_be_saved() -> None:
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(matplotlib_export, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(HeadwayError, match=r"needs matplotlib; install it with: pip install 'headway\[figures\]'"):
         save_drawing(tree_drawing(DOGS), tmp_path / "tree.png")
     assert list(tmp_path.iterdir()) == []

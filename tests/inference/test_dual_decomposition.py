@@ -144,6 +144,7 @@ def test_what_is_forbidden_is_not_in_the_tree(kind: str) -> None:
 @every_kind
 @pytest.mark.parametrize("seed", range(5))
 def test_the_integer_program_agrees(kind: str, single_root: bool, seed: int) -> None:
+    pytest.importorskip("highspy", reason="the integer program needs highspy, the extra exact-programs")
     rng = np.random.default_rng(seed)
     dense = prune(rng, random_dense(kind, rng, 8 + seed, 0.1 * (seed % 2)), 3)
     parts = to_parts(dense)

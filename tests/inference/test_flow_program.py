@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.errors import NoTreeError
+from headway.errors import MissingExtraError, NoTreeError
 from headway.inference import argmax
 from headway.inference.flow_program import Relaxation, solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
@@ -25,6 +27,8 @@ from .parts_oracle import (
     sibling_cases,
     to_parts,
 )
+
+pytest.importorskip("highspy", reason="the flow programs need highspy, the extra exact-programs")
 
 RELAXATIONS: tuple[Relaxation, ...] = ("single", "multi", "integer")
 both_roots = pytest.mark.parametrize("single_root", [False, True], ids=["multi", "single"])
@@ -210,3 +214,9 @@ def test_time_limit(relaxation: Relaxation) -> None:
     assert not stopped.finished
     assert not stopped.integral
     assert stopped.bound >= best(dense, projective=False, single_root=True)[0] - 1e-6
+
+
+def test_without_highspy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    with pytest.raises(MissingExtraError, match=r"needs highspy; .* pip install 'headway\[exact-programs\]'$"):
+        solve(SiblingParts.dense(np.zeros((3, 3)), np.zeros((3, 3, 3))))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from headway.cli import options
+from headway.errors import HeadwayError
 
 EXAMPLES = (
     "headway reproduce koo2007 --data data/conllx",
@@ -24,7 +27,7 @@ EXAMPLES = (
 
 
 class Paper(StrEnum):
-    """Tables that can be made, a paper's or of our own parsers: each a module of `headway.reproduce`."""
+    """What can be reproduced: a paper's tables, or those of our own parsers; each is a module of `headway_papers`."""
 
     KOO2007 = "koo2007"
     DRUCK2009 = "druck2009"
@@ -77,7 +80,7 @@ def reproduce(
 
     What is finished is kept: the same command goes on after an interruption.
     """
-    import_module(f"headway.reproduce.{paper.value.replace('/', '_')}").run(
+    _experiment(paper).run(
         data,
         output or Path("experiments") / paper.value,
         languages=language or None,
@@ -85,3 +88,12 @@ def reproduce(
         threads=threads,
         say=typer.echo,
     )
+
+
+def _experiment(paper: Paper) -> ModuleType:
+    """Imported by name: the library never depends on the experiments."""
+    if find_spec("headway_papers") is None:
+        raise HeadwayError(
+            "the experiments are not in this installation; clone Headway's repository and run there: pip install -e ."
+        )
+    return import_module(f"headway_papers.{paper.value.replace('/', '_')}")

@@ -7,13 +7,12 @@ those of the machine; a character none of them has is a box, and matplotlib warn
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from headway.drawing.primitives import Cubic, Drawing, Line, Mark, Move, Polygon, Rectangle, Text
 from headway.drawing.primitives import Path as Stroke
-from headway.errors import HeadwayError
+from headway.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,11 +30,8 @@ _METADATA = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"
 
 
 def require_matplotlib() -> None:
-    """Said before anything is read or parsed, not after."""
-    if find_spec("matplotlib") is None:
-        raise HeadwayError(
-            "drawing PNG and PDF needs matplotlib; install it with: pip install 'headway[figures]', or draw SVG"
-        )
+    """Call this before anything is read or parsed."""
+    require_extra("matplotlib", "figures", "drawing PNG and PDF", otherwise="draw SVG")
 
 
 def save_drawing(

@@ -1,4 +1,5 @@
-"""Non-projective parsing as a linear or an integer program (Martins, Smith and Xing 2009), solved by HiGHS.
+"""Non-projective parsing as a linear or an integer program (Martins, Smith and Xing 2009), solved by HiGHS (the extra
+`exact-programs`).
 
 z_a says whether arc a is in the tree: 0 <= z <= 1, one head a word and, single-root, one arc from the root. That
 everything hangs together is said by flow along the arcs:
@@ -29,13 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import highspy
 import numpy as np
 
 from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import HeadwayError, NoTreeError
+from headway.extras import require_extra
 from headway.inference.batch import as_batch
 from headway.inference.candidates import Candidates
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, arcs_of_tree, count_parts
@@ -43,6 +44,9 @@ from headway.inference.jit import kernel
 from headway.inference.no_tree import no_tree_error
 from headway.inference.spanning_tree import argmax
 from headway.parallel import SERIAL
+
+if TYPE_CHECKING:
+    import highspy
 
 Relaxation = Literal["single", "multi", "integer"]
 
@@ -68,6 +72,11 @@ class FlowSolution:
     arcs: Floats
 
 
+def require_highspy() -> None:
+    """Call this before hours of experiments, not after them."""
+    require_extra("highspy", "exact-programs", "solving flow programs")
+
+
 def solve(
     parts: SiblingParts | GrandSiblingParts,
     *,
@@ -82,6 +91,9 @@ def solve(
     >>> solution.heads.tolist(), solution.score, solution.integral
     ([-1, 2, 0], 5.0, True)
     """
+    require_highspy()
+    import highspy
+
     these = parts.candidates
     if these.n == 0:
         return FlowSolution(np.array([-1]), 0.0, 0.0, True, True, np.zeros(0))
@@ -162,6 +174,8 @@ class _Program:
 
 def _run(program: _Program, integer: bool, arcs: int, time_limit: float | None) -> highspy.Highs:
     """HiGHS, after it has run: silent, on one thread, and without its default gap of 1e-4 for integer programs."""
+    import highspy
+
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     options: dict[str, bool | str | float] = {"output_flag": False, "parallel": "off", "mip_rel_gap": 0.0}
     if time_limit is not None:

@@ -31,10 +31,11 @@ from headway.errors import TrainingError, TreebankError
 from headway.evaluation import evaluate, evaluate_conll2018, reliability
 from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parsed, Parser
-from headway.reproduce.corpora import Say, is_done, write_json
 from headway.training import checksum
 from headway.treebank import Sentence, read_treebank, require_tree
 from headway.treebank.raw_text import raw_text
+from headway_papers.corpora import Say, is_done, write_json
+from headway_papers.markdown import markdown_table
 
 MEGABYTES = 24.0
 SETTINGS: dict[str, Any] = {"model": "grandsibling", "learner": "margin", "epochs": 10, "seed": 0}
@@ -186,12 +187,8 @@ def _file(data: Path, part: str) -> Path:
 
 def table_text(results: Path) -> str:
     """A row a parser, its peers below it, from the files there are."""
-    lines = [
-        "## UD English-EWT, gold tokens, all words",
-        "",
-        "| parser | MB | dev UAS | dev LAS | test UAS | test LAS | test LAS without subtypes |",
-        "| --- |" + " --- |" * 6,
-    ]
+    header = ["parser", "MB", "dev UAS", "dev LAS", "test UAS", "test LAS", "test LAS without subtypes"]
+    rows = []
     for name in PARSERS:
         path = results / f"{name}.json"
         if not path.exists():
@@ -199,8 +196,8 @@ def table_text(results: Path) -> str:
         cell = json.loads(path.read_text("utf-8"))
         dev, test = cell["dev"], cell["test"]
         figures = [dev["uas"], dev["las"], test["uas"], test["las"], test["las_without_subtypes"]]
-        row = [f"**{name}**", f"{cell['bytes'] / 1e6:.1f}", *(f"{figure:.2f}" for figure in figures)]
-        lines.append("| " + " | ".join(row) + " |")
+        rows.append([f"**{name}**", f"{cell['bytes'] / 1e6:.1f}", *(f"{figure:.2f}" for figure in figures)])
         for peer, (uas, las) in PEERS.get(name, {}).items():
-            lines.append(f"| {peer} | | | | {uas:.2f} | {'' if las is None else f'{las:.2f}'} | |")
-    return "\n".join(lines) + "\n"
+            # columns without a figure are "| |": the committed table stays as it is, byte for byte
+            rows.append([peer, f"| | | {uas:.2f}", f"{'' if las is None else f'{las:.2f}'} |"])
+    return markdown_table("## UD English-EWT, gold tokens, all words", header, rows)

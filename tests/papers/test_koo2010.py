@@ -19,10 +19,10 @@ from headway.inference.head_automata import GrandSiblingParts, SiblingParts
 from headway.models.automata_model import AutomataModel
 from headway.models.higher_order import Order
 from headway.pipeline import Parser
-from headway.reproduce import koo2010, koo2010_figures, koo2010_solvers
-from headway.reproduce.corpora import Corpus
-from headway.reproduce.koo2010_solvers import METHODS, HeldOut, random_parts
 from headway.treebank import is_projective
+from headway_papers import koo2010, koo2010_figures, koo2010_solvers
+from headway_papers.corpora import Corpus
+from headway_papers.koo2010_solvers import METHODS, HeldOut, random_parts
 from tests.models.toy_treebank import sentences
 
 OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}

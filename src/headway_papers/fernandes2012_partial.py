@@ -32,10 +32,11 @@ from headway.learning.examples import Choices
 from headway.learning.perceptron import Perceptron
 from headway.models.arc_factored import ArcExamples, PartialExamples
 from headway.pipeline import finish
-from headway.reproduce.cells import Cell, CellFile, markdown_table
-from headway.reproduce.corpora import HELD_OUT, Corpus, Say, test_once
 from headway.training import Material, Monitor, Settings, Watch, Words, checksum, development, known_heads, train_arcs
 from headway.treebank import Sentence, require_tree
+from headway_papers.cells import Cell, CellFile
+from headway_papers.corpora import HELD_OUT, Corpus, Say, test_once
+from headway_papers.markdown import markdown_table
 
 Row = Literal["latent", "observed", "sentences", "all"]
 

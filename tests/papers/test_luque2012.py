@@ -29,11 +29,11 @@ from headway.learning.spectral import spectral_grammar
 from headway.models.grammar_model import Grammar, GrammarModel, TagSymbols
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.pipeline import Parser
-from headway.reproduce import luque2012, luque2012_figures
-from headway.reproduce.luque2012_recovery import SETTINGS
 from headway.training import checksum, state_picture
 from headway.training.induction import BACKED_OFF, trie_of
 from headway.treebank import Sentence, is_projective, projectivise, read_treebank, require_tree, write_treebank
+from headway_papers import luque2012, luque2012_figures
+from headway_papers.luque2012_recovery import SETTINGS
 from tests.models.toy_treebank import sentences
 
 REPOSITORY = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.reproduce.cells import markdown_table
-from headway.reproduce.koo2010_figures import BLUE, GREEN, ORANGE
+from headway_papers.koo2010_figures import BLUE, GREEN, ORANGE
+from headway_papers.markdown import markdown_table
 
 Cells = Mapping[str, Any]
 ORDERS = {"1": "Shannon", "2": "Renyi, order 2"}

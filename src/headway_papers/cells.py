@@ -1,14 +1,14 @@
-"""Results kept cell by cell in a file, so that an interruption loses the cell it falls into; and tables of them."""
+"""Results kept cell by cell in a file, so that an interruption costs one cell at most."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.reproduce.corpora import write_json
+from headway_papers.corpora import write_json
 
 Cell = dict[str, Any]
 
@@ -40,9 +40,3 @@ class CellFile:
         self.cells[name] = compute()
         write_json(self.path, {"signature": dict(self.signature), "cells": self.cells})
         return self.cells[name], True
-
-
-def markdown_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table under its title."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join([title, "", *("| " + " | ".join(line) + " |" for line in lines), ""])

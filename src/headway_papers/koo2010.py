@@ -31,18 +31,20 @@ from headway import __version__
 from headway.errors import ArchiveError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
+from headway.inference.flow_program import require_highspy
 from headway.models.arc_factored import code_trees
 from headway.models.arc_model import Prediction
 from headway.models.automata_model import AutomataModel
 from headway.models.higher_order import Order
 from headway.models.pruning import coverage
 from headway.pipeline import Parser
-from headway.reproduce import koo2010_figures, koo2010_solvers
-from headway.reproduce.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, signature, write_json
-from headway.reproduce.koo2010_figures import TITLES
-from headway.reproduce.koo2010_solvers import METHODS, HeldOut
 from headway.training import Settings, checksum
 from headway.treebank import Sentence
+from headway_papers import koo2010_figures, koo2010_solvers
+from headway_papers.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, result_signature, write_json
+from headway_papers.koo2010_figures import TITLES
+from headway_papers.koo2010_solvers import METHODS, HeldOut
+from headway_papers.markdown import markdown_table
 
 SETTINGS: dict[Order, dict[str, Any]] = {
     "sibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
@@ -142,6 +144,7 @@ class Place:
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train and test what is not there yet, and write tables and figures; `quick` takes 300 sentences, two passes."""
     koo2010_figures.require_matplotlib()
+    require_highspy()
     size, place = QUICK if quick else FULL, Place(output, quick)
     chosen = languages or languages_of(data)
     place.prepare()
@@ -172,7 +175,7 @@ def _tables(settings: Mapping[str, Any]) -> str:
 
 
 def _signature(corpus: Corpus, settings: dict[str, Any]) -> dict[str, Any]:
-    return {**signature(corpus, settings, []), "tables": _tables(settings)}
+    return {**result_signature(corpus, settings, []), "tables": _tables(settings)}
 
 
 def trained(sentences: Sequence[Sentence], settings: Mapping[str, Any], path: Path, threads: int) -> AutomataModel:
@@ -282,16 +285,13 @@ def tables_text(results: Path, first_order: Path) -> str:
     """Tables 1 to 3 from the files there are; the paper's figures in brackets."""
     tested, solved, projective = (_cells(results / f"table{number}") for number in (1, 2, 3))
     languages = sorted({name.rsplit("-", 1)[0] for name in tested})
-    return (
-        "\n\n".join(
-            [
-                _accuracy(languages, tested, _first_order(first_order)),
-                _proofs(languages, tested),
-                _solvers(solved),
-                _projective(languages, tested, projective),
-            ]
-        )
-        + "\n"
+    return "\n".join(
+        [
+            _accuracy(languages, tested, _first_order(first_order)),
+            _proofs(languages, tested),
+            _solvers(solved),
+            _projective(languages, tested, projective),
+        ]
     )
 
 
@@ -302,7 +302,8 @@ def _first_order(results: Path) -> dict[str, float]:
 
 
 def _accuracy(languages: Sequence[str], cells: Mapping[str, Any], mst: Mapping[str, float]) -> str:
-    rows = [["language", "MST", "Sib UAS", "Sib LAS", "G+S UAS", "G+S LAS"]]
+    header = ["language", "MST", "Sib UAS", "Sib LAS", "G+S UAS", "G+S LAS"]
+    rows = []
     for language in languages:
         row = [language, _beside(mst.get(language), PAPER_MST.get(language))]
         for order in SETTINGS:
@@ -311,21 +312,22 @@ def _accuracy(languages: Sequence[str], cells: Mapping[str, Any], mst: Mapping[s
             row.append(_beside(test and test["uas_no_punct"], theirs.uas))
             row.append(_beside(test and test["las_no_punct"], None))
         rows.append(row)
-    return _table("Table 1, accuracy: test, without punctuation (in brackets the paper's)", rows)
+    title = "## Table 1, accuracy: test, without punctuation (in brackets the paper's)"
+    return markdown_table(title, header, rows)
 
 
 def _proofs(languages: Sequence[str], cells: Mapping[str, Any]) -> str:
     header = ["language", "model", "% certificates, K = 5000", "% proved with exact completion"]
     header += ["seconds a sentence, K = 5000", "exact", "words a second, exact", "exact / K = 5000, total time"]
     header += ["training seconds", "a sentence and pass", "% right heads left by pruning", "heads a word"]
-    rows = [header]
+    rows = []
     for language in languages:
         for order in SETTINGS:
             cell = cells.get(f"{language}-{order}")
             if cell is not None:
                 rows.append([language, TITLES[order], *_proof_row(cell, PAPER[order].get(language, PaperRow()))])
-    title = "Table 1, proofs and speed: test, times of the whole parser (in brackets the paper's, of 2010 machines)"
-    return _table(title, rows)
+    title = "## Table 1, proofs and speed: test, times of the whole parser (in brackets the paper's, of 2010 machines)"
+    return markdown_table(title, header, rows)
 
 
 def _proof_row(cell: Mapping[str, Any], theirs: PaperRow) -> list[str]:
@@ -354,7 +356,8 @@ def _proved(cell: Mapping[str, Any]) -> float:
 
 
 def _solvers(cells: Mapping[str, Any]) -> str:
-    rows = [["model", "method", "UAS", "% solved", "seconds a sentence", "% of random instances", "of how many"]]
+    header = ["model", "method", "UAS", "% solved", "seconds a sentence", "% of random instances", "of how many"]
+    rows = []
     for order in SETTINGS:
         for name, method in METHODS.items():
             cell, drawn = cells.get(f"{order}-{name}"), cells.get(f"random-{order}-{name}")
@@ -374,12 +377,12 @@ def _solvers(cells: Mapping[str, Any]) -> str:
                 ]
             )
     limit = f"programs stopped after {koo2010_solvers.PROGRAM_SECONDS:.0f} s"
-    title = f"Table 2: held-out Danish sentences up to {koo2010_solvers.LONGEST} words, solver alone, {limit}"
-    return _table(f"{title} (in brackets the paper's, English, Gurobi)", rows)
+    title = f"## Table 2: held-out Danish sentences up to {koo2010_solvers.LONGEST} words, solver alone, {limit}"
+    return markdown_table(f"{title} (in brackets the paper's, English, Gurobi)", header, rows)
 
 
 def _projective(languages: Sequence[str], tested: Mapping[str, Any], cells: Mapping[str, Any]) -> str:
-    rows = [["language", "Sib", "P-Sib", "G+S", "P-G+S"]]
+    rows = []
     for language in languages:
         row = [language]
         for order in SETTINGS:
@@ -388,13 +391,9 @@ def _projective(languages: Sequence[str], tested: Mapping[str, Any], cells: Mapp
             row.append(_beside(other and other["test"]["uas_no_punct"], None))
         rows.append(row)
     rows += [[f"{name}, the paper", *map("{:.2f}".format, uas)] for name, uas in PAPER_PROJECTIVE.items()]
-    title = "Table 3: the same weights decoded projectively (P-), UAS without punctuation"
-    return _table(f"{title}; ours on test, the paper's on validation data", rows)
-
-
-def _table(title: str, rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"## {title}", "", f"| {' | '.join(rows[0])} |", "| --- |" + " --- |" * (len(rows[0]) - 1)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows[1:])])
+    title = "## Table 3: the same weights decoded projectively (P-), UAS without punctuation"
+    header = ["language", "Sib", "P-Sib", "G+S", "P-G+S"]
+    return markdown_table(f"{title}; ours on test, the paper's on validation data", header, rows)
 
 
 def _beside(ours: float | None, theirs: float | None, digits: int = 2) -> str:

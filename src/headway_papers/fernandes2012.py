@@ -13,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.reproduce.corpora import Corpus, Say, is_done, signature, test_once, tune_then_train, write_json
 from headway.training import LearnerName
 from headway.tuning import GRIDS
+from headway_papers.corpora import Corpus, Say, is_done, result_signature, test_once, tune_then_train, write_json
+from headway_papers.markdown import markdown_table
 
 LANGUAGES = ("portuguese",)
 ROWS: tuple[tuple[LearnerName, str, str], ...] = (
@@ -49,7 +50,7 @@ def _row(corpus: Corpus, learner: LearnerName, path: Path, quick: bool, threads:
         "epochs": 3 if quick else PASSES,
         "patience": PATIENCE,
     }
-    signed = signature(corpus, settings, GRIDS[learner])
+    signed = result_signature(corpus, settings, GRIDS[learner])
     if is_done(path, signed):
         return
     tuning, parser = tune_then_train(corpus, settings, threads)
@@ -62,17 +63,13 @@ def _row(corpus: Corpus, learner: LearnerName, path: Path, quick: bool, threads:
 
 def table_text(results: Path) -> str:
     """The row, ours beside the thesis'; UAS without punctuation, and over all tokens."""
-    lines = [
-        "## Table 2.1, this work: Portuguese CoNLL-X test, first order",
-        "",
-        "| learner | UAS in the thesis | ours, without punctuation | ours, all tokens | passes | C |",
-        "| --- |" + " --- |" * 5,
-    ]
+    header = ["learner", "UAS in the thesis", "ours, without punctuation", "ours, all tokens", "passes", "C"]
+    rows = []
     for path in sorted(results.glob("*-*.json")):
         cell = json.loads(path.read_text("utf-8"))
         learner, name, theirs = next(row for row in ROWS if path.stem.endswith(f"-{row[0]}"))
         test, chosen = cell["test"], cell["chosen"]
         shown = "" if learner == "perceptron" else f"{chosen['c']:g}"
-        ours = f"{test['uas_no_punct']:.2f} | {test['uas']:.2f}"
-        lines.append(f"| {name} | {theirs} | {ours} | {chosen['epochs']} | {shown} |")
-    return "\n".join(lines) + "\n"
+        ours = [f"{test['uas_no_punct']:.2f}", f"{test['uas']:.2f}"]
+        rows.append([name, theirs, *ours, str(chosen["epochs"]), shown])
+    return markdown_table("## Table 2.1, this work: Portuguese CoNLL-X test, first order", header, rows)

@@ -24,8 +24,8 @@ from headway.inference.batch import Floats, Ints
 from headway.inference.operator_grammar import RIGHT
 from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar
-from headway.reproduce.corpora import Say, is_done, write_json
-from headway.reproduce.koo2010_figures import BLUE, GREEN, ORANGE, require_matplotlib
+from headway_papers.corpora import Say, is_done, write_json
+from headway_papers.koo2010_figures import BLUE, GREEN, ORANGE, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -37,12 +37,12 @@ from headway.evaluation import evaluate
 from headway.features.rules import read_rules, rules_from_trees
 from headway.inference.batch import Ints
 from headway.pipeline import Parser
-from headway.reproduce.cells import Cell, CellFile
-from headway.reproduce.corpora import Say
-from headway.reproduce.druck2009_tables import draw, tables_text
-from headway.reproduce.koo2010_figures import require_matplotlib
 from headway.training import checksum
 from headway.treebank import Sentence, read_treebank
+from headway_papers.cells import Cell, CellFile
+from headway_papers.corpora import Say
+from headway_papers.druck2009_tables import draw, tables_text
+from headway_papers.koo2010_figures import require_matplotlib
 
 TREEBANKS = {"english": "UD_English-EWT", "hungarian": "UD_Hungarian-Szeged", "portuguese": "UD_Portuguese-Bosque"}
 LENGTHS: dict[str, int | None] = {"20": 20, "all": None}

@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from headway.pipeline import Parser
-from headway.reproduce.corpora import (
+from headway.training import LearnerName
+from headway.tuning import GRIDS, tune
+from headway_papers.corpora import (
     HELD_OUT,
     Corpus,
     Say,
     is_done,
     languages_of,
-    signature,
+    renamed,
+    result_signature,
     test_once,
     write_json,
 )
-from headway.training import LearnerName
-from headway.tuning import GRIDS, tune
+from headway_papers.markdown import markdown_table
 
 CONTENDERS: dict[LearnerName, dict[str, Any]] = {
     "perceptron": {"epochs": 20, "grid": GRIDS["perceptron"]},
@@ -53,8 +55,8 @@ def _language(corpus: Corpus, results: Path, quick: bool, threads: int, say: Say
     """Choose on the held-out sentences, train on everything, test once."""
     held_out = {learner: _contend(corpus, learner, results, quick, threads, say) for learner in CONTENDERS}
     learner = max(held_out, key=lambda name: float(held_out[name]["uas"]))
-    chosen = {**held_out[learner]["settings"], "labels": "after"}
-    path, signed = results / f"{corpus.language}.json", signature(corpus, chosen, [])
+    chosen = {**renamed(held_out[learner]["settings"]), "labels": "after"}
+    path, signed = results / f"{corpus.language}.json", result_signature(corpus, chosen, [])
     if is_done(path, signed):
         return
     trained = Parser.train(corpus.train, threads=threads, **chosen)
@@ -81,7 +83,7 @@ def _contend(
         **({"epochs": 2} if quick else {}),
     }
     grid = settings.pop("grid")
-    signed = signature(corpus, settings, grid)
+    signed = result_signature(corpus, settings, grid)
     if is_done(path, signed):
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         return found
@@ -99,13 +101,11 @@ def _contend(
 
 
 def table_text(results: Path) -> str:
-    """One row a language, from the files there are."""
-    lines = [
-        "## Test, without punctuation: the learner chosen on held-out data, trained on all training sentences",
-        "",
-        "| language | learner | C | passes | held-out UAS | test UAS | test LAS | koo2010 MST | TurboParser basic |",
-        "| --- |" + " --- |" * 8,
-    ]
+    """One row per language, from the files there are."""
+    title = "## Test, without punctuation: the learner chosen on held-out data, trained on all training sentences"
+    header = ["language", "learner", "C", "passes", "held-out UAS", "test UAS", "test LAS"]
+    header += ["koo2010 MST", "TurboParser basic"]
+    rows = []
     for path in sorted(results.glob("*.json")):
         language = path.stem
         if "-" in language:
@@ -116,5 +116,5 @@ def table_text(results: Path) -> str:
         row = [language, chosen["learner"], f"{chosen['c']:g}", str(chosen["epochs"]), f"{held_out:.2f}"]
         row += [f"{test['uas_no_punct']:.2f}", f"{test['las_no_punct']:.2f}"]
         row += [f"{peer[language]:.2f}" if language in peer else "" for peer in (PAPER, TURBO)]
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
+        rows.append(row)
+    return markdown_table(title, header, rows)

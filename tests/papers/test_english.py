@@ -10,8 +10,8 @@ import pytest
 
 from headway.errors import TrainingError, TreebankError
 from headway.pipeline import Parser
-from headway.reproduce import english
 from headway.treebank import read_treebank, write_treebank
+from headway_papers import english
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "experiments" / "english" / "results"

@@ -29,8 +29,8 @@ from headway.inference.flow_program import Relaxation, solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
 from headway.models.automata_model import AutomataModel
 from headway.models.higher_order import Order
-from headway.reproduce.corpora import Say, is_done, write_json
 from headway.treebank import Sentence
+from headway_papers.corpora import Say, is_done, write_json
 
 LONGEST = 40
 PROGRAM_SECONDS = 10.0

@@ -11,17 +11,16 @@ Steps and K are on logarithmic axes, where the paper's are linear: nearly everyt
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway.errors import HeadwayError
+from headway.extras import require_extra
 from headway.inference.dual_decomposition import Decoded, Status, decode
 from headway.models.higher_order import Order
-from headway.reproduce.corpora import Say, is_done, write_json
-from headway.reproduce.koo2010_solvers import HeldOut
+from headway_papers.corpora import Say, is_done, write_json
+from headway_papers.koo2010_solvers import HeldOut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,9 +35,8 @@ _LINES = {"same": ("% as with K = 5000", GREEN), "certified": ("% certificates",
 
 
 def require_matplotlib() -> None:
-    """Said before hours of experiments, not after them."""
-    if find_spec("matplotlib") is None:
-        raise HeadwayError("the figures need matplotlib; install it with: pip install 'headway[figures]'")
+    """Call this before hours of experiments, not after them."""
+    require_extra("matplotlib", "figures", "drawing the figures")
 
 
 def measure(

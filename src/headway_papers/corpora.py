@@ -23,6 +23,13 @@ from headway.tuning import GRIDS, Tuning, tune
 
 HELD_OUT = 0.1
 
+# Committed results keep the names their settings had when they were computed.
+RENAMED = {
+    old: new
+    for old, new in (("trainings", "runs"), ("threshold", "prune_threshold"))
+    if new in Settings.__dataclass_fields__
+}
+
 Say = Callable[[str], None]
 
 
@@ -58,7 +65,7 @@ def languages_of(data: Path) -> list[str]:
     return found
 
 
-def signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -> dict[str, Any]:
+def result_signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -> dict[str, Any]:
     """What a result depends on; it is computed again when any of this changes."""
     return {
         "headway": __version__,
@@ -70,15 +77,23 @@ def signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -
 
 
 def is_done(path: Path, signed: dict[str, Any]) -> bool:
-    """Whether a result with this signature is there; settings that came after it had their defaults then."""
+    """Whether there is a result with this signature; settings it does not mention had their defaults."""
     if not path.exists():
         return False
     found = json.loads(path.read_text("utf-8")).get("signature")
-    return found is not None and _with_defaults(found) == _with_defaults(signed)
+    return found is not None and _complete(found) == _complete(signed)
 
 
-def _with_defaults(signed: Mapping[str, Any]) -> dict[str, Any]:
-    return {**signed, "settings": {**asdict(Settings()), **signed.get("settings", {})}}
+def _complete(signed: Mapping[str, Any]) -> dict[str, Any]:
+    return {**signed, "settings": {**asdict(Settings()), **renamed(signed.get("settings", {}))}}
+
+
+def renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a committed result under their names of today."""
+    return {
+        RENAMED.get(name, name): renamed(value) if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+    }
 
 
 def test_once(parser: Parser, corpus: Corpus, threads: int) -> Scores:

@@ -28,8 +28,9 @@ from headway.coreference.resolver import Resolver
 from headway.coreference.scores import CoreferenceScores, score_documents
 from headway.errors import TreebankError
 from headway.inference.batch import Ints
-from headway.reproduce.cells import CellFile, markdown_table
-from headway.reproduce.corpora import Say
+from headway_papers.cells import Cell, CellFile
+from headway_papers.corpora import Say
+from headway_papers.markdown import markdown_table
 
 SINGLETONS = ("kept", "removed")
 SEEDS = (0, 1, 2)
@@ -71,13 +72,16 @@ SYSTEMS = (
 
 
 @dataclass(frozen=True)
-class _Data:
+class Data:
+    """Training, development and test documents."""
+
     train: list[Document]
     dev: list[Document]
     test: list[Document]
 
     @classmethod
-    def read(cls, folder: Path, singletons: str, most: int | None) -> _Data:
+    def read(cls, folder: Path, singletons: str, most: int | None = None) -> Data:
+        """The first `most` documents of each file, or all; `singletons` are kept or removed."""
         parts = []
         for name in ("train", "dev", "test"):
             path = next(iter(sorted(folder.glob(f"*-{name}.conllu*"))), None)
@@ -98,7 +102,7 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
     for singletons in languages or SINGLETONS:
         if singletons not in SINGLETONS:
             raise TreebankError(f"{singletons!r} is not one of the two ways with singletons: {', '.join(SINGLETONS)}")
-        _Experiment(_Data.read(data, singletons, _QUICK if quick else None), singletons, results, quick, say).run()
+        _Experiment(Data.read(data, singletons, _QUICK if quick else None), singletons, results, quick, say).run()
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")
     say(table)
@@ -107,7 +111,7 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
 class _Experiment:
     """All rows of one way with singletons."""
 
-    def __init__(self, data: _Data, singletons: str, results: Path, quick: bool, say: Say) -> None:
+    def __init__(self, data: Data, singletons: str, results: Path, quick: bool, say: Say) -> None:
         self._data, self._say = data, say
         self._passes = 2 if quick else PASSES
         signature = {
@@ -152,23 +156,28 @@ class _Experiment:
         name = "dev " + " ".join(f"{key}={value}" for key, value in sorted(given.items()))
         return float(self._cells.cell(name, partial(self._trained, given, test=False))[0]["dev"])
 
-    def _trained(self, settings: Mapping[str, Any], *, test: bool) -> dict[str, Any]:
-        started = time.perf_counter()
+    def _trained(self, settings: Mapping[str, Any], *, test: bool) -> Cell:
         given = {"temperature": 0.0, "epochs": self._passes, "patience": PATIENCE, **settings}
-        resolver = Resolver.train(self._data.train, self._data.dev, **given)
-        seconds = time.perf_counter() - started
-        about = resolver.model.about
-        cell = {
-            "settings": about["settings"],
-            "best_pass": about["best_pass"],
-            "dev": max(entry["dev"] for entry in about["history"]),
-            "history": about["history"],
-            "seconds": seconds,
-        }
-        if test:
-            found = [each.document for each in resolver.resolve(self._data.test)]
-            cell["test"] = _figures(self._data.test, found)
-        return cell
+        return trained(self._data, given, test=test)
+
+
+def trained(data: Data, settings: Mapping[str, Any], *, test: bool) -> Cell:
+    """Train; with `test`, resolve the test documents too."""
+    started = time.perf_counter()
+    resolver = Resolver.train(data.train, data.dev, **settings)
+    seconds = time.perf_counter() - started
+    about = resolver.model.about
+    cell = {
+        "settings": about["settings"],
+        "best_pass": about["best_pass"],
+        "dev": max(entry["dev"] for entry in about["history"]),
+        "history": about["history"],
+        "seconds": seconds,
+    }
+    if test:
+        found = [each.document for each in resolver.resolve(data.test)]
+        cell["test"] = _figures(data.test, found)
+    return cell
 
 
 def _figures(gold: Sequence[Document], found: Sequence[Document]) -> dict[str, Any]:

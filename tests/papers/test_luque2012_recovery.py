@@ -13,8 +13,8 @@ import pytest
 from headway.inference.operator_grammar import RIGHT
 from headway.learning import spectral
 from headway.learning.spectral import spectral_grammar
-from headway.reproduce import luque2012_recovery
-from headway.reproduce.luque2012_recovery import (
+from headway_papers import luque2012_recovery
+from headway_papers.luque2012_recovery import (
     BAR,
     COUNTED,
     SETTINGS,

@@ -12,9 +12,9 @@ import pytest
 
 from headway.errors import TreebankError
 from headway.pipeline import Parser
-from headway.reproduce import druck2009, druck2009_tables
-from headway.reproduce.cells import CellFile
 from headway.treebank import Sentence, is_punctuation, read_treebank
+from headway_papers import druck2009, druck2009_tables
+from headway_papers.cells import CellFile
 from tests.models.toy_treebank import sentences
 
 REPOSITORY = Path(__file__).parents[2]

@@ -13,10 +13,10 @@ import pytest
 from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
 from headway.pipeline import Parser
-from headway.reproduce import fernandes2012, first_order, koo2007, koo2010
-from headway.reproduce.corpora import Corpus
 from headway.text.tagger import Tagger
 from headway.tuning import tune
+from headway_papers import corpora, fernandes2012, first_order, koo2007, koo2010
+from headway_papers.corpora import Corpus
 from tests.models.toy_treebank import sentences
 
 OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}
@@ -96,7 +96,7 @@ def test_published_figures_are_with_gold_tags(koo: Path, data: Path, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Parser, "train", classmethod(train))
-    monkeypatch.setattr("headway.reproduce.corpora.tune", partial(train, None))
+    monkeypatch.setattr("headway_papers.corpora.tune", partial(train, None))
     for module in (first_order, fernandes2012, koo2007):
         monkeypatch.setattr(module, "tune", partial(train, None), raising=False)
     for run in (first_order.run, fernandes2012.run, koo2007.run, koo2010.run):
@@ -111,6 +111,15 @@ def test_koo2007_computes_nothing_twice(koo: Path, data: Path) -> None:
     koo2007.run(data, koo, languages=["dutch"], say=said.append, **OPTIONS)
     assert {path: path.stat().st_mtime_ns for path in (koo / "quick").glob("*-*-*.json")} == before
     assert len(said) == 1  # the tables, no cell
+
+
+def test_a_result_under_old_names_of_its_settings_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(corpora.RENAMED, "rounds", "epochs")
+    path = tmp_path / "cell.json"
+    corpora.write_json(path, {"signature": {"settings": {"rounds": 3, "parsing": {"rounds": 4}}}})
+    assert corpora.is_done(path, {"settings": {"epochs": 3, "parsing": {"epochs": 4}}})
+    assert not corpora.is_done(path, {"settings": {"epochs": 4, "parsing": {"epochs": 4}}})
+    assert not corpora.is_done(path, {"settings": {"epochs": 3, "parsing": {"epochs": 3}}})
 
 
 def test_first_order_trains_the_best_on_everything(data: Path, tmp_path: Path) -> None:

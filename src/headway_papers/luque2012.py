@@ -47,14 +47,14 @@ from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar
 from headway.models.grammar_model import Grammar, TagSymbols, tags_of
 from headway.models.lexical_grammar import Configuration, LexicalGrammar
 from headway.pipeline import Parser
-from headway.reproduce.cells import Cell, CellFile
-from headway.reproduce.corpora import Say
-from headway.reproduce.koo2010_figures import require_matplotlib
-from headway.reproduce.luque2012_figures import draw, tables_text
-from headway.reproduce.luque2012_recovery import run as recovery
 from headway.training import Direction, checksum
 from headway.training.induction import BACKED_OFF, GrammarDevelopment, state_picture, trie_of
 from headway.treebank import Sentence, projectivise, read_treebank, require_tree
+from headway_papers.cells import Cell, CellFile
+from headway_papers.corpora import Say
+from headway_papers.koo2010_figures import require_matplotlib
+from headway_papers.luque2012_figures import draw, tables_text
+from headway_papers.luque2012_recovery import run as recovery
 
 TREEBANKS = ("wsj", "ewt")
 SPLIT = (3314, 3614)  # of the sample: where the development and the test sentences begin
@@ -144,6 +144,16 @@ class Experiment:
 
     def all_cells(self) -> None:
         """Whatever is missing."""
+        self.tag_grammars()
+        self._cell("table-1", self._table)
+        for configuration in CONFIGURATIONS:
+            self._cell(f"lexical-{configuration}", partial(self._lexical, configuration))
+        self._cell("timings", self._timings)
+        self._cell("parsing", self._parsing)
+        self._cell("pictures", self._pictures)
+
+    def tag_grammars(self) -> None:
+        """The curves of figure 1: deterministic, spectral and EM grammars."""
         for states in (1, 2):
             self._cell(f"det-{states}", partial(self._deterministic, states))
         for variant in VARIANTS:
@@ -151,12 +161,6 @@ class Experiment:
         for states in self.size.em:
             for restart in range(self.size.restarts):
                 self._cell(f"em-{states}-{restart}", partial(self._em_curve, states, restart))
-        self._cell("table-1", self._table)
-        for configuration in CONFIGURATIONS:
-            self._cell(f"lexical-{configuration}", partial(self._lexical, configuration))
-        self._cell("timings", self._timings)
-        self._cell("parsing", self._parsing)
-        self._cell("pictures", self._pictures)
 
     def _deterministic(self, states: int) -> Cell:
         operators = deterministic_grammar(self.trie, first=states == 2)

@@ -14,7 +14,7 @@ from headway.coreference import read_documents
 from headway.coreference.resolver import Resolver
 from headway.coreference.scores import CoreferenceScores, evaluate_coreference
 from headway.errors import TreebankError
-from headway.reproduce import fernandes2012_coreference as experiment
+from headway_papers import fernandes2012_coreference as experiment
 from tests.cli import toy_coref
 
 MARGINS, ROOT_WEIGHTS = (3.0, 10.0, 30.0, 100.0), (1.0, 0.5, 1.5, 2.0, 3.0)

@@ -11,9 +11,9 @@ import pytest
 from headway.learning.examples import Trees
 from headway.models.arc_factored import ArcExamples
 from headway.pipeline import Parser
-from headway.reproduce import corpora
-from headway.reproduce import fernandes2012_partial as experiment
 from headway.training import Material, Settings, known_heads
+from headway_papers import corpora
+from headway_papers import fernandes2012_partial as experiment
 from tests.models.toy_treebank import sentences
 
 ROWS = ("latent", "observed", "sentences", "all")
