@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from headway.learning.examples import Trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
 
 from headway import __version__
 from headway.features.arc_features import ArcFeatures
@@ -35,9 +37,7 @@ from headway.features.coding import Coder
 from headway.features.templates import load_templates
 from headway.inference.batch import groups_by_length
 from headway.inference.first_order import argmax
-from headway.learning.examples import Trees
 from headway.learning.perceptron import Perceptron
-from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
 from headway.models.arc_model import BATCH_CELLS
 from headway.pipeline import Parser
 from headway.treebank import Sentence, read_treebank, roots, write_treebank

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headway.arrays import Floats
 from headway.errors import TrainingError
 from headway.features.rules import ROOT, Rule, Rules
-from headway.inference.batch import Floats
 from headway.models.arc_model import ArcModel
 from headway.pipeline import Parser
 from headway.training import explain

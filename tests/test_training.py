@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText
+from headway.training.material import random_heads
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -21,14 +24,12 @@ from headway.features.rules import Rule, Rules
 from headway.inference import TreeDistribution
 from headway.learning.descent import Descent
 from headway.learning.entropy import EntropyRegularised
-from headway.learning.examples import Trees
 from headway.learning.expected_loss import ExpectedLoss
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.generalized_expectation import GeneralizedExpectation
 from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass
-from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText
 from headway.training import (
     Material,
     Monitor,
@@ -46,7 +47,6 @@ from headway.training import (
     training_text,
     training_trees,
 )
-from headway.training.material import random_heads
 from headway.treebank import Sentence, is_projective, projectivise, require_tree, roots, write_treebank
 
 from .models.toy_treebank import sentences

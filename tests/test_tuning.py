@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.tuning import ENTROPY_WEIGHTS, tune
 
 from headway.errors import TrainingError
 from headway.evaluation import evaluate
 from headway.text.tagger import Tagger
 from headway.training import Material, Settings, Watch, train_arcs, training_trees
 from headway.treebank import Sentence
-from headway.tuning import ENTROPY_WEIGHTS, tune
 
 from .models.toy_treebank import sentences
 

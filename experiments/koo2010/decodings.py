@@ -14,8 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from headway import __version__
 from headway.models.automata_model import AutomataModel
+
+from headway import __version__
 from headway.pipeline import Parser
 from headway.training import checksum
 from headway.treebank import read_treebank, roots

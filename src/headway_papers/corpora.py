@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.tuning import GRIDS, Tuning, tune
+
 from headway import __version__
 from headway.atomic import write_file
 from headway.errors import TreebankError
@@ -19,7 +21,6 @@ from headway.evaluation import Scores, evaluate
 from headway.pipeline import Parser
 from headway.training import Settings, checksum
 from headway.treebank import Sentence, read_treebank, roots
-from headway.tuning import GRIDS, Tuning, tune
 
 HELD_OUT = 0.1
 

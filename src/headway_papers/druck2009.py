@@ -32,10 +32,10 @@ from typing import Any
 import numpy as np
 
 from headway import __version__
+from headway.arrays import Ints
 from headway.errors import TreebankError
 from headway.evaluation import evaluate
 from headway.features.rules import read_rules, rules_from_trees
-from headway.inference.batch import Ints
 from headway.pipeline import Parser
 from headway.training import checksum
 from headway.treebank import Sentence, read_treebank

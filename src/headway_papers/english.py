@@ -25,11 +25,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from headway.models.automata_model import AutomataModel
 
 from headway import __version__
 from headway.errors import TrainingError, TreebankError
 from headway.evaluation import evaluate, evaluate_conll2018, reliability
-from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parsed, Parser
 from headway.training import checksum
 from headway.treebank import Sentence, read_treebank, require_tree

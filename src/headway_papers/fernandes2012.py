@@ -13,8 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.training import LearnerName
 from headway.tuning import GRIDS
+
+from headway.training import LearnerName
 from headway_papers.corpora import Corpus, Say, is_done, result_signature, test_once, tune_then_train, write_json
 from headway_papers.markdown import markdown_table
 

@@ -21,13 +21,13 @@ from statistics import mean, stdev
 from typing import Any
 
 from headway import __version__
+from headway.arrays import Ints
 from headway.coreference import Document, read_documents
 from headway.coreference.baselines import BASELINES
 from headway.coreference.documents import documents_checksum
 from headway.coreference.resolver import Resolver
 from headway.coreference.scores import CoreferenceScores, score_documents
 from headway.errors import TreebankError
-from headway.inference.batch import Ints
 from headway_papers.cells import Cell, CellFile
 from headway_papers.corpora import Say
 from headway_papers.markdown import markdown_table

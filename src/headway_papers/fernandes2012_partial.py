@@ -24,13 +24,13 @@ from statistics import mean
 from typing import Any, Literal
 
 import numpy as np
+from headway.learning.examples import Choices
+from headway.models.arc_factored import ArcExamples, PartialExamples
 
 from headway import __version__
+from headway.arrays import Floats, Ints
 from headway.features.clusters import NO_CLUSTERS
-from headway.inference.batch import Floats, Ints
-from headway.learning.examples import Choices
 from headway.learning.perceptron import Perceptron
-from headway.models.arc_factored import ArcExamples, PartialExamples
 from headway.pipeline import finish
 from headway.training import Material, Monitor, Settings, Watch, Words, checksum, development, known_heads, train_arcs
 from headway.treebank import Sentence, require_tree

@@ -13,9 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from headway.tuning import GRIDS, tune
+
 from headway.pipeline import Parser
 from headway.training import LearnerName
-from headway.tuning import GRIDS, tune
 from headway_papers.corpora import (
     HELD_OUT,
     Corpus,

@@ -21,10 +21,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from headway.tuning import GRIDS, tune
+
 from headway.evaluation import sign_test
 from headway.training import LearnerName
 from headway.treebank import Statistics
-from headway.tuning import GRIDS, tune
 from headway_papers.corpora import (
     HELD_OUT,
     Corpus,

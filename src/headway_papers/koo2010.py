@@ -27,15 +27,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from headway.models.arc_factored import code_trees
+from headway.models.automata_model import AutomataModel
+from headway.models.higher_order import Order
+
 from headway import __version__
 from headway.errors import ArchiveError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
 from headway.inference.flow_program import require_highspy
-from headway.models.arc_factored import code_trees
 from headway.models.arc_model import Prediction
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import Order
 from headway.models.pruning import coverage
 from headway.pipeline import Parser
 from headway.training import Settings, checksum

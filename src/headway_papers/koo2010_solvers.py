@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from headway.models.automata_model import AutomataModel
+from headway.models.higher_order import Order
 
 from headway import __version__
+from headway.arrays import Ints
 from headway.evaluation import evaluate
-from headway.inference.batch import Ints
 from headway.inference.dual_decomposition import Status, decode
 from headway.inference.flow_program import Relaxation, solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import Order
 from headway.treebank import Sentence
 from headway_papers.corpora import Say, is_done, write_json
 

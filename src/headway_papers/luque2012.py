@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
+from headway.training.induction import BACKED_OFF, GrammarDevelopment, state_picture, trie_of
 
 from headway import __version__
 from headway.drawing import automaton_dot, automaton_drawing, to_svg
@@ -48,7 +49,6 @@ from headway.models.grammar_model import Grammar, TagSymbols, tags_of
 from headway.models.lexical_grammar import Configuration, LexicalGrammar
 from headway.pipeline import Parser
 from headway.training import Direction, checksum
-from headway.training.induction import BACKED_OFF, GrammarDevelopment, state_picture, trie_of
 from headway.treebank import Sentence, projectivise, read_treebank, require_tree
 from headway_papers.cells import Cell, CellFile
 from headway_papers.corpora import Say

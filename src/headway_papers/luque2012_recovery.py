@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway import __version__
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.inference.operator_grammar import RIGHT
 from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar

@@ -192,9 +192,10 @@ def test_a_terminal_of_few_characters_shows_what_it_can(spawn: Spawn, tmp_path: 
 
 
 def test_names_are_those_of_the_library() -> None:
+    from headway.models.higher_order import Decoding
+
     from headway.learning.descent import Optimiser
     from headway.learning.generalized_expectation import Criterion
-    from headway.models.higher_order import Decoding
     from headway.models.pruning import MAX_HEADS, THRESHOLD
     from headway.training import LabelChoice, LearnerName, Settings, TagChoice
 

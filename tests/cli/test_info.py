@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.models.automata_model import AutomataModel
 
 import headway
 from headway.coreference.pair_features import parse_pair_templates
 from headway.coreference.resolver import Resolver
 from headway.features.templates import load_templates, parse_templates
-from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parser
 from headway.treebank import Statistics, read_treebank
 from tests.cli import toy, toy_coref

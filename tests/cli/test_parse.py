@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.models.automata_model import AutomataModel
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.drawing import tree_text
 from headway.inference.dual_decomposition import Status
-from headway.models.automata_model import AutomataModel
 from headway.pipeline import Parsed, Parser
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank
 from headway.treebank.annotations import offsets_of

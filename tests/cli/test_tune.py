@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.tuning import Trial, Tuning, tune
 
 from headway.pipeline import Parser
 from headway.training import Settings
 from headway.treebank import read_treebank
-from headway.tuning import Trial, Tuning, tune
 from tests.cli.conftest import Invoke, one_error
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.archive import Archive, load_archive, save_archive
+from headway.arrays import Ints
 from headway.coreference import Document
 from headway.coreference.antecedents import Sieves
 from headway.coreference.coding import MentionCoder
@@ -21,7 +22,6 @@ from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
 from headway.coreference.resolver import Resolver
 from headway.errors import ArchiveError, TreebankError
-from headway.inference.batch import Ints
 from headway.models.protocol import Options
 from headway.parallel import SERIAL, Threads
 from headway.treebank import Sentence

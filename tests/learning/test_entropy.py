@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
 
 from headway.learning import examples as examples_module
 from headway.learning.descent import Descent
 from headway.learning.entropy import EntropyRegularised, entropy
-from headway.learning.examples import Trees
 from headway.learning.log_linear import LogLinear
 
 from .dense import (

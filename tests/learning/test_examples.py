@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from headway.learning.examples import Labels, Trees, chunks_by_length
 from numpy.typing import NDArray
 
 from headway.learning import examples as module
-from headway.learning.examples import Labels, Trees, chunks_by_length
 
 from .dense import TREE_CLASSES, DenseExamples, DenseText, Enumerated, choices, random_examples, random_text
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
 from numpy.typing import NDArray
 
 from headway.learning.descent import Descent
-from headway.learning.examples import Trees
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.log_linear import LogLinear
 from headway.learning.progress import Pass

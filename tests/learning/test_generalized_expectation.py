@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
 
 from headway.learning import examples as examples_module
 from headway.learning.descent import Descent
-from headway.learning.examples import Trees
 from headway.learning.generalized_expectation import GeneralizedExpectation
 
 from .dense import (

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
 from numpy.typing import NDArray
 
 from headway.learning import examples as examples_module
 from headway.learning.descent import Descent
-from headway.learning.examples import Trees
 from headway.learning.log_linear import LogLinear
 
 from .dense import TREE_CLASSES, DenseExamples, Listed, assert_gradient, fitted, random_examples

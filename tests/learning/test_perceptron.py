@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
 from numpy.typing import NDArray
 
-from headway.learning.examples import Trees
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass, State
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
 
 from headway.learning.descent import Descent
 from headway.learning.entropy import EntropyRegularised
-from headway.learning.examples import Trees
 from headway.learning.expected_loss import ExpectedLoss
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.generalized_expectation import GeneralizedExpectation

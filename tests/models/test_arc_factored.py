@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, code_trees
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
 from headway.features.templates import Atom, Template
-from headway.models.arc_factored import ArcExamples, ArcScorer, ArcText, code_trees
 from headway.models.labeller import ROLES, LabelExamples, LabelScorer, surroundings
 from headway.treebank import Sentence
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.models.automata_model import AutomataModel
+from headway.models.higher_order import PartExamples
 from numpy.typing import NDArray
 
 from headway.archive import Archive, load_archive, save_archive
@@ -21,8 +23,6 @@ from headway.inference.head_automata import arcs_of_tree
 from headway.inference.heads import is_in_class
 from headway.models import automata_model
 from headway.models.arc_model import Prediction
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import PartExamples
 from headway.models.saved import KIND, with_words
 from headway.pipeline import Parser
 from headway.training import Progress

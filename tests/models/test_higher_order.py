@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.models.arc_factored import CodedTrees, code_trees
+from headway.models.higher_order import KINDS, AutomataTrees, PartExamples, PartScorer, decode_parts
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -27,8 +29,6 @@ from headway.inference.candidates import (
 )
 from headway.inference.dual_decomposition import Status
 from headway.inference.head_automata import decode_heads
-from headway.models.arc_factored import CodedTrees, code_trees
-from headway.models.higher_order import KINDS, AutomataTrees, PartExamples, PartScorer, decode_parts
 from headway.treebank import Sentence
 
 from ..features import naive

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.models.packed import is_packed, pack, pack_all, unpack
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError, TrainingError
-from headway.models.packed import is_packed, pack, pack_all, unpack
 from headway.models.saved import KIND
 from headway.pipeline import Parser
 from headway.text.tagger import tags_of

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
+from headway.models.arc_factored import ArcExamples, ArcScorer, CodedTrees, PartialExamples, code_trees
 from numpy.typing import NDArray
 
 from headway.features.arc_features import ArcFeatures
@@ -13,11 +15,9 @@ from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
 from headway.features.templates import load_templates
 from headway.inference.brute_force import all_trees
-from headway.learning.examples import Trees
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass
-from headway.models.arc_factored import ArcExamples, ArcScorer, CodedTrees, PartialExamples, code_trees
 from headway.models.labeller import ROLES, LabelExamples, LabelScorer, surroundings
 from headway.treebank import Sentence
 

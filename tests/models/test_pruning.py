@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from headway.models.arc_factored import ArcScorer, code_trees
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coded, Coder
 from headway.features.templates import load_templates
 from headway.inference.first_order import argmax, marginals
-from headway.models.arc_factored import ArcScorer, code_trees
 from headway.models.pruning import Coverage, Pruner, _keep_likely, coverage
 from headway.treebank import Sentence
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from headway.models.trust import NO_TRUST, Trust, fit_trust
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.inference.tree_distribution import TreeDistribution
-from headway.models.trust import NO_TRUST, Trust, fit_trust
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1), st.floats(0, 0.99), st.floats(0.1, 10))

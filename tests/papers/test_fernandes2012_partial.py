@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from headway.learning.examples import Trees
 from headway.models.arc_factored import ArcExamples
+
 from headway.pipeline import Parser
 from headway.training import Material, Settings, known_heads
 from headway_papers import corpora

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.models.automata_model import AutomataModel
+from headway.models.higher_order import Order
 
 from headway.errors import HeadwayError
 from headway.evaluation import evaluate
 from headway.inference.dual_decomposition import Status, decode
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import Order
 from headway.pipeline import Parser
 from headway.treebank import is_projective
 from headway_papers import koo2010, koo2010_figures, koo2010_solvers

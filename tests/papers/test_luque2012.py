@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.training.induction import BACKED_OFF, trie_of
 from matplotlib.figure import Figure
 
 from headway.drawing import automaton_dot
@@ -30,7 +31,6 @@ from headway.models.grammar_model import Grammar, GrammarModel, TagSymbols
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.pipeline import Parser
 from headway.training import checksum, state_picture
-from headway.training.induction import BACKED_OFF, trie_of
 from headway.treebank import Sentence, is_projective, projectivise, read_treebank, require_tree, write_treebank
 from headway_papers import luque2012, luque2012_figures
 from headway_papers.luque2012_recovery import SETTINGS

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from headway.tuning import tune
 
 from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
 from headway.pipeline import Parser
 from headway.text.tagger import Tagger
-from headway.tuning import tune
 from headway_papers import corpora, fernandes2012, first_order, koo2007, koo2010
 from headway_papers.corpora import Corpus
 from tests.models.toy_treebank import sentences

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.training.induction import SPECTRAL_STATES, GrammarDevelopment, trie_of
 
 from headway.errors import TrainingError, TreebankError
 from headway.features.coding import Coder
@@ -20,7 +21,6 @@ from headway.learning.spectral import CONTEXT, RIDGE, spectral_grammar
 from headway.models.grammar_model import MOST_STATES, MOST_TAGS, Grammar, GrammarModel, TagSymbols
 from headway.pipeline import Parser
 from headway.training import Induction, Progress, induce, state_picture
-from headway.training.induction import SPECTRAL_STATES, GrammarDevelopment, trie_of
 from headway.treebank import Sentence
 from tests.models.toy_treebank import sentences
 

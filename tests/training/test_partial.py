@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headway.learning.examples import Trees
+from headway.models.arc_factored import ArcExamples, PartialExamples, code_trees
 
 from headway.drawing import heatmap_drawing, tree_drawing
 from headway.drawing.terminal import tree_text
@@ -14,8 +16,6 @@ from headway.errors import EvaluationError, TrainingError, TreebankError
 from headway.evaluation import evaluate, evaluate_conll2018
 from headway.features.coding import Coder
 from headway.learning import monitor as monitoring
-from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples, PartialExamples, code_trees
 from headway.pipeline import Parser
 from headway.training import (
     Material,

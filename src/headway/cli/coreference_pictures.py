@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headway.arrays import Ints
     from headway.coreference import Document, Mention
     from headway.drawing import Drawing, MentionText
-    from headway.inference.batch import Ints
     from headway.treebank import Sentence
 
 

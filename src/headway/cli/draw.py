@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from headway.arrays import Floats
 from headway.atomic import write_file
 from headway.cli.failures import note, require_one_standard_input
 from headway.cli.reading import load_parser, sentences
@@ -27,7 +28,6 @@ from headway.errors import TreebankError
 
 if TYPE_CHECKING:
     from headway.drawing import Drawing
-    from headway.inference.batch import Floats
     from headway.treebank import Sentence
 
 EXAMPLES = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from headway.inference.batch import Floats
+    from headway.arrays import Floats
     from headway.treebank import Sentence
 
 _COLUMNS = 100  # of text that goes into a file or a pipe

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.arrays import Ints
 from headway.coreference.attributes import PRONOUN
 from headway.coreference.coding import CodedDocument
 from headway.coreference.pairs import Atoms, are_initials, pair_atoms, shared_words
-from headway.inference.batch import Ints
 from headway.inference.jit import kernel, part
 
 

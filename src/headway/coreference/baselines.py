@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from headway.arrays import Ints
 from headway.coreference.attributes import PRONOUN, describe_mentions
 from headway.coreference.documents import Document
-from headway.inference.batch import Ints
 
 
 def all_singletons(document: Document) -> Ints:

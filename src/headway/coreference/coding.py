@@ -16,10 +16,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.coreference.attributes import ATTRIBUTES, describe_mentions
 from headway.coreference.documents import Document
 from headway.errors import TemplateError
-from headway.inference.batch import Ints
 from headway.treebank import Sentence, require_tree
 
 LEAST = 5

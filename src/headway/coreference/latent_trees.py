@@ -27,11 +27,11 @@ from functools import cached_property
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Antecedents, right_arcs
 from headway.coreference.coding import CodedDocument
 from headway.coreference.pair_features import PairFeatures, Stretch, stretch
 from headway.features.blocks import Weights
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, ordered_part
 
 # A probability that moves no weight worth having; most arcs have less, and to add one costs as much as to score it.

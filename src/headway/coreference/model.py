@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headway.archive import Archive
+from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Sieves
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document
 from headway.coreference.latent_trees import best_heads
 from headway.coreference.pair_features import PairFeatures, stretch
-from headway.inference.batch import Floats, Ints
 from headway.models.about import about_rows
 from headway.models.protocol import Description, Options, Table, Task
 from headway.parallel import Executor

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Antecedents
 from headway.coreference.attributes import ATTRIBUTES
 from headway.coreference.coding import CodedDocument
@@ -32,7 +33,6 @@ from headway.coreference.pairs import PAIR_ATOMS, Atoms
 from headway.errors import TemplateError
 from headway.features.blocks import Keys, Weights, bits_for, check_bits, offsets_and_drops
 from headway.features.hashing import multiplier
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, ordered_part, part
 
 PairTemplate = tuple[str, ...]

@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.coreference.coding import CodedDocument
-from headway.inference.batch import Ints
 from headway.inference.jit import kernel, part
 
 Atoms = NDArray[np.int16]

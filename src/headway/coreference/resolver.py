@@ -16,6 +16,7 @@ import numpy as np
 
 from headway import __version__
 from headway.archive import load_archive, save_archive
+from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Sieves, right_arcs
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document, documents_checksum, read_documents
@@ -25,7 +26,6 @@ from headway.coreference.model import KIND, CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
 from headway.coreference.scores import score_documents
 from headway.errors import ArchiveError, TrainingError
-from headway.inference.batch import Floats, Ints
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.monitor import Monitor, Show
 from headway.learning.perceptron import Perceptron

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import TemplateError
 from headway.features.blocks import (
     NEGLIGIBLE,
@@ -50,7 +51,6 @@ from headway.features.firing import (
 )
 from headway.features.hashing import multiplier, multipliers
 from headway.features.templates import CONJUNCTIONS, Template, roles
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.parallel import SERIAL, Executor, run_slices
 

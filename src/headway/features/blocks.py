@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.errors import TemplateError
 from headway.features.coding import Coded, Coder
 from headway.features.templates import Template
-from headway.inference.batch import Ints
 
 Keys = NDArray[np.uint64]
 Weights = NDArray[np.floating[Any]]  # kernels take either precision

@@ -33,7 +33,6 @@ class Clusters:
         """
         return self.paths.get(form) or self.paths.get(form.lower(), missing)
 
-
     def to_data(self) -> dict[str, list[str]]:
         """The words of every path, as JSON."""
         words: dict[str, list[str]] = {}

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.errors import TemplateError
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.numbering import ValuesOf, codes_of, numbered, values_seen
 from headway.features.templates import FIELDS, LARGEST_OFFSET
-from headway.inference.batch import Ints
 from headway.treebank import Sentence
 
 OUTSIDE, ROOT, UNKNOWN = 0, 1, 2

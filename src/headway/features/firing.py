@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.features.blocks import Keys
 from headway.features.coding import CodedNodes
-from headway.inference.batch import Ints
 from headway.inference.jit import part
 
 Codes = NDArray[np.int32]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import ShapeError, TemplateError
 from headway.features.blocks import (
     NEGLIGIBLE,
@@ -35,7 +36,6 @@ from headway.features.blocks import (
 from headway.features.coding import Coded, Coder
 from headway.features.hashing import multiplier, multipliers
 from headway.features.templates import CONJUNCTIONS, PART_NODES, Template, roles
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 
 Codes = NDArray[np.int32]

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import ShapeError
 from headway.features.coding import UNKNOWN, Coded, Coder
 from headway.features.rules import ROOT, Rule, Rules, nearest
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 
 Codes = NDArray[np.int32]

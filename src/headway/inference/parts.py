@@ -31,8 +31,8 @@ from headway.inference.candidates import (
 class PartKind:
     """One kind of part.
 
-    `roles` are its nodes, in the order of the columns of `nodes`; `starts` says where the parts of each head begin among
-    all of this kind, (n+2,) with their number last.
+    `roles` are its nodes, in the order of the columns of `nodes`; `starts` says where the parts of each head begin
+    among all of this kind, (n+2,) with their number last.
     """
 
     name: str

@@ -65,9 +65,7 @@ class TreeDistribution:
         self._executor = executor_for(threads)
 
     @classmethod
-    def of_batch(
-        cls, batch: Batch, trees: TreeClass, known: tuple[Floats, Floats] | None = None
-    ) -> TreeDistribution:
+    def of_batch(cls, batch: Batch, trees: TreeClass, known: tuple[Floats, Floats] | None = None) -> TreeDistribution:
         """The distribution of scores that were checked before; `known` are log Z (B,) and marginals, if computed."""
         distribution = cls.__new__(cls)
         distribution._batch, distribution.trees, distribution._executor = batch, trees, SERIAL

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from headway.learning.progress import State

@@ -1,9 +1,8 @@
-<<<<<<<< HEAD:src/headway/learning/monitor.py
 """What watches a learner: development scores, the best weights, early stopping, progress, checkpoints.
 
 A checkpoint is written after a pass, at most every `CHECKPOINT_SECONDS`, and when the learner is done. An interruption
-loses the pass it falls into, and what went before it in that time; training resumes only with the same data and settings,
-which the `signature` stands for.
+loses the pass it falls into, and what went before it in that time; training resumes only with the same data and
+settings, which the `signature` stands for.
 """
 
 from __future__ import annotations
@@ -11,17 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-========
-"""The signature of a training: what a checkpoint must agree with before training resumes from it."""
-
-from __future__ import annotations
-
-import hashlib
-from dataclasses import asdict
->>>>>>>> coref:src/headway/training/monitor.py
 from pathlib import Path
 
-<<<<<<<< HEAD:src/headway/learning/monitor.py
 import numpy as np
 
 from headway.archive import Archive, load_archive, save_archive
@@ -138,21 +128,3 @@ def _check_sizes(state: Mapping[str, Any], size: int, checkpoint: Path) -> None:
     for name in ("best", "weights", "total", "first", "second"):
         if name in state and state[name].shape != (size,):
             raise ArchiveError(f"{checkpoint}: a damaged checkpoint ({name} has other weights); delete it")
-========
-from headway.features.templates import load_templates
-from headway.training.settings import Settings
-
-
-def signature(settings: Settings, *data: str) -> str:
-    """Data, templates and settings in one line of text; the number of passes may change."""
-    options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
-    tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
-    table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
-    clusters = b"" if settings.clusters is None else _content(settings.clusters)
-    return f"{' '.join(data)} {hashlib.sha256(table + clusters).hexdigest()[:16]} {sorted(options.items())}"
-
-
-def _content(path: str) -> bytes:
-    """The content of a file; nothing if it is gone, as it may be when training resumes."""
-    return Path(path).read_bytes() if Path(path).is_file() else b""
->>>>>>>> coref:src/headway/training/monitor.py

@@ -43,8 +43,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import TrainingError, TreebankError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.inference.operator_grammar import LEFT, RIGHT, ModifierFactor
 from headway.treebank.sentence import Sentence, is_punctuation, require_tree

@@ -24,8 +24,8 @@ Task = Literal["parsing", "coreference"]
 class Options:
     """How to parse.
 
-    `mbr` maximises the expected number of right heads rather than the tree's score. Without `exact`, higher-order models
-    stop where dual decomposition stops.
+    `mbr` maximises the expected number of right heads rather than the tree's score. Without `exact`, higher-order
+    models stop where dual decomposition stops.
     """
 
     mbr: bool = False

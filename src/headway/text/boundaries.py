@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.learning.averaging import averaged_weights
 from headway.text.characters import BREAK, MOST_FEATURES, PAD, Bytes, Characters, between, both, slot

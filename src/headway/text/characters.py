@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.inference.batch import Ints
+from headway.arrays import Ints
 from headway.inference.jit import kernel, part
 
 Codes = NDArray[np.uint32]

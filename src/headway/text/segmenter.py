@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel
 from headway.text.boundaries import BOUNDARY_SLOTS, boundaries_of, learn_boundaries
 from headway.text.characters import BREAK, Bytes, Codes, characters_of, coded, squeezed

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.inference.batch import Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.learning.averaging import averaged_weights
 from headway.text.characters import (

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.features.blocks import Keys, Weights
 from headway.features.hashing import odd_number
 from headway.features.numbering import Codes
-from headway.inference.batch import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.text.lemmatiser import Tag
 from headway.text.word_features import SILENT, CodedWords, WordTemplates, compile_templates, template_keys

@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
+from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
 from headway.features.blocks import Weights
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.numbering import numbered
-from headway.inference.batch import Floats, Ints
 from headway.learning.averaging import averaged_weights
 from headway.text.lemmatiser import Lemmatiser, Tag
 from headway.text.tag_chain import Chain, best_tags, chain_of, train_pass
@@ -259,9 +259,7 @@ def jackknifed(
     return done
 
 
-def _tagged(
-    held_out: Sequence[Sentence], others: Sequence[Sentence], clusters: Clusters, seed: int
-) -> list[Sentence]:
+def _tagged(held_out: Sequence[Sentence], others: Sequence[Sentence], clusters: Clusters, seed: int) -> list[Sentence]:
     """Some sentences with the tags of a tagger trained on the others."""
     return Tagger.learn(others, clusters, seed=seed).tag(held_out) if Tagger.can_learn(others) else list(held_out)
 

@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.arrays import Ints
 from headway.errors import TemplateError
 from headway.features.blocks import Keys
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import shape
 from headway.features.hashing import multiplier, odd_number
 from headway.features.numbering import Codes, codes_of, numbered, values_seen
-from headway.inference.batch import Ints
 from headway.inference.jit import part
 
 UNKNOWN, OUTSIDE = 0, 1

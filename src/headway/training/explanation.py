@@ -17,11 +17,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from headway.errors import TrainingError
+from headway.arrays import Bools, Floats, Ints
 from headway.features.coding import Coder
 from headway.features.rule_features import RuleFeatures
 from headway.features.rules import Rule, Rules
-from headway.arrays import Bools, Floats, Ints
 from headway.models.portions import portions
 from headway.models.protocol import Options, Prediction, TreeModel
 from headway.parallel import SERIAL, Executor
@@ -155,8 +154,8 @@ class _Kept:
     def of(self, k: int, expectation: float) -> tuple[Example, ...]:
         """The examples of the side that is wrong; of a rule that is met, of the side with the exceptions."""
         rule = self.rules.rules[k]
-        state = _state(rule, expectation)
-        often = state == "below" or (state == "met" and sum(rule.target) >= 1)
+        verdict = _verdict(rule, expectation)
+        often = verdict == "below" or (verdict == "met" and sum(rule.target) >= 1)
         return tuple(example for _, example in self.found[_TOO_FEW if often else _TOO_MANY][k])
 
 

@@ -31,9 +31,9 @@ class GrammarSettings:
     """What a grammar is learnt with.
 
     `states` None asks the development data, for the spectral method; otherwise it is 9 (spectral), 15 (em), or 2 (det:
-    DET+F; 1 is DET). `context` and `ridge` are those of `headway.learning.spectral`, `iterations` and `restarts` EM's. A
-    share `backed_off` of the sequences comes from DET+F. `column` names the tags: xpos, or upos where there are too many
-    of those.
+    DET+F; 1 is DET). `context` and `ridge` are those of `headway.learning.spectral`, `iterations` and `restarts` EM's.
+    A share `backed_off` of the sequences comes from DET+F. `column` names the tags: xpos, or upos where there are too
+    many of those.
     """
 
     method: Method = setting("spectral", "One SVD per head; expectation maximisation; or counts (deterministic).")
@@ -45,9 +45,7 @@ class GrammarSettings:
     context: int | None = setting(
         None, "Spectral: strings of up to N modifiers; the paper's: 1.", metavar="N", minimum=1, default="3"
     )
-    ridge: float | None = setting(
-        None, "Spectral: damp noise; the paper's: 0.", metavar="X", minimum=0, default="1"
-    )
+    ridge: float | None = setting(None, "Spectral: damp noise; the paper's: 0.", metavar="X", minimum=0, default="1")
     iterations: int | None = setting(None, "EM: steps from each start.", metavar="N", minimum=1, default="50")
     restarts: int | None = setting(None, "EM: random starts.", metavar="N", minimum=1, default="1")
     backed_off: float | None = setting(

@@ -1,8 +1,8 @@
 """The stages of a training: each is finished once, and read back when the training is resumed.
 
 Segmenter, tagger, jack-knifed tags, pruner, parser, labels and calibration each leave a file in the checkpoint's folder
-as soon as they are done; those that run for long also leave one on the way (`headway.learning.monitor`). After Ctrl-C or
-a kill, the same training does nothing again that was finished. The folder goes once the parser is saved.
+as soon as they are done; those that run for long also leave one on the way (`headway.learning.monitor`). After Ctrl-C
+or a kill, the same training does nothing again that was finished. The folder goes once the parser is saved.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headway.archive import Archive
-from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
+from headway.features.clusters import NO_CLUSTERS, read_clusters
 from headway.learning.monitor import Progress
 from headway.text.saved import segmenter_members, segmenter_of, tagger_members, tagger_of
 from headway.text.segmenter import Segmenter
