@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from headway.atomic import replacing, reporting
 from headway.errors import ArchiveError, MissingFileError
 
-VERSION = 1
+VERSION = 2
 _JSON = "headway.json"
 _MOST_MEMBERS = 64
 _MOST_JSON = 1 << 28
@@ -69,27 +69,29 @@ def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bo
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def load_archive(path: str | os.PathLike[str], kind: str) -> Archive:
-    """Read an archive of this kind."""
+def load_archive(path: str | os.PathLike[str], kind: str | None = None) -> Archive:
+    """Read an archive of this kind, or a model of any kind."""
+    what = kind or "model"
     try:
         with zipfile.ZipFile(path) as members:
             data = _read_json(members, path)
-            if data.get("kind") != kind:
-                raise ArchiveError(f"{path}: holds a {str(data.get('kind'))[:40]!r}, not a {kind}; give another file")
+            found = data.get("kind")
+            if not isinstance(found, str) or kind not in (None, found):
+                raise ArchiveError(f"{path}: holds a {str(found)[:40]!r}, not a {what}; give another file")
             arrays = {
                 info.filename.removesuffix(".npy"): _read_array(members, info, path)
                 for info in members.infolist()
                 if info.filename != _JSON
             }
-            return Archive(kind, data, arrays)
+            return Archive(found, data, arrays)
     except ArchiveError:
         raise
     except FileNotFoundError:
-        raise MissingFileError(f"{path}: no such file; give the path of a saved {kind}") from None
+        raise MissingFileError(f"{path}: no such file; give the path of a saved {what}") from None
     except OSError as error:
         raise ArchiveError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
-        raise ArchiveError(f"{path}: not a {kind}, or a damaged one ({error}); save it again") from None
+        raise ArchiveError(f"{path}: not a {what}, or a damaged one ({error}); save it again") from None
 
 
 def _read_json(members: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -108,7 +110,8 @@ def _read_json(members: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[s
         raise ArchiveError(f"{path}: a zip file, but not one that Headway wrote")
     if data["headway"] != VERSION:
         raise ArchiveError(
-            f"{path}: written in version {data['headway']} of the format, this is version {VERSION}; update headway"
+            f"{path}: written in version {data['headway']} of the format, this is version {VERSION}; "
+            + ("update headway" if data["headway"] > VERSION else "convert it with experiments/convert_models.py")
         )
     return data
 

@@ -100,7 +100,7 @@ class Parsed:
         return {"words": words, "probability": confidence.tree, "status": str(self.status), "gap": self.gap}
 
     def to_svg(self, *, unsure_below: float = UNSURE_BELOW) -> str:
-        """The tree as a picture: arcs are shaded by probability, and dashed below one. Notebooks show it by themselves."""
+        """The tree as a picture: arcs are shaded by probability, and dashed below one. Notebooks show it."""
         return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, unsure_below=unsure_below))
 
     _repr_svg_ = to_svg

@@ -20,7 +20,7 @@ from headway.features.clusters import Clusters
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
 from headway.models.portions import portions
-from headway.models.protocol import Options, TreeModel
+from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.packing import packed
 from headway.parallel import executor_for
@@ -38,8 +38,8 @@ from headway.training.data import (
     training_trees,
 )
 from headway.training.grammar_settings import GrammarSettings
-from headway.training.rules_trainer import RULES_DEFAULTS, RULES_SETTINGS, train_from_rules
-from headway.training.settings import Settings
+from headway.training.rules_trainer import train_from_rules
+from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 from headway.training.stages import Checkpoint, Run, signature
 from headway.training.text_models import TextModels, train_text_models
 from headway.training.trainers import trainer_of
@@ -163,6 +163,17 @@ class Parser:
         archive = with_text_members(self.model.to_archive(), self.tagger, self.segmenter)
         save_archive(archive if max_megabytes is None else packed(archive, max_megabytes), path)
 
+    def describe(self) -> Description:
+        """What there is to know of the parser: its model, and what it does with text."""
+        found = self.model.describe()
+        tags = len(self.tagger.tags) if self.tagger else 0
+        rows = (
+            ("tagger", f"{tags} tags" if self.tagger else "none: trained on gold tags"),
+            ("raw text", "yes" if self.segmenter else "no: nothing to learn to split it from"),
+        )
+        data = {**found.data, "tags": tags, "segmenter": self.segmenter is not None}
+        return replace(found, rows=(*found.rows, *rows), data=data)
+
     @property
     def needs_tags(self) -> bool:
         """Whether words must come with tags: the model reads tags, and there is no tagger."""
@@ -200,7 +211,7 @@ class Parser:
         options = Options(mbr, exact)
         if isinstance(text, str | Sentence) or _is_tokens(text):
             return next(self._parse([cast(Text, text)], options, threads, retag))
-        return self._parse(cast(Iterable[Text], text), options, threads, retag)
+        return self._parse(text, options, threads, retag)
 
     def parse_text(self, text: str, *, mbr: bool = False, exact: bool = True, threads: int = 1) -> Iterator[Parsed]:
         """The trees of all sentences of a text, which is split into sentences and words."""

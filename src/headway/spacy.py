@@ -41,7 +41,8 @@ from spacy.training import Example
 from headway.errors import ArchiveError
 
 if TYPE_CHECKING:  # spaCy imports the factories of all packages at hand: this one must cost nothing until it is used
-    from headway.pipeline import Parsed, Parser
+    from headway.parsed import Parsed
+    from headway.pipeline import Parser
     from headway.treebank import Sentence
 
 _SETTINGS, _MODEL = "headway.json", "model.headway"
@@ -58,11 +59,11 @@ if not Token.has_extension("arc_probability"):
 )
 def create(nlp: Language, name: str, model: str, threads: int, exact: bool, set_tags: bool) -> HeadwayParser:
     """The factory behind `nlp.add_pipe("headway")`."""
-    return HeadwayParser(name, Settings(model, threads, exact, set_tags))
+    return HeadwayParser(name, ComponentSettings(model, threads, exact, set_tags))
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComponentSettings:
     """The component's config: the name or path of the model, and how it is used.
 
     `exact` is for higher-order models: every tree proved to be the best. `set_tags`: tags where the doc has none.
@@ -77,7 +78,7 @@ class Settings:
 class HeadwayParser(Pipe):
     """The component; `parser` is the `headway.Parser` it uses."""
 
-    def __init__(self, name: str, settings: Settings, parser: Parser | None = None) -> None:
+    def __init__(self, name: str, settings: ComponentSettings, parser: Parser | None = None) -> None:
         self.name = name
         self.settings = settings
         self._parser = parser
@@ -126,7 +127,7 @@ class HeadwayParser(Pipe):
         """Become what `to_disk` wrote."""
         folder = Path(path)
         try:
-            self.settings = Settings(**srsly.read_json(folder / _SETTINGS))
+            self.settings = ComponentSettings(**srsly.read_json(folder / _SETTINGS))
         except (OSError, ValueError, TypeError):
             raise ArchiveError(
                 f"{folder}: no saved headway component, or a damaged one; save the pipeline again"

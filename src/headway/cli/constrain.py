@@ -10,14 +10,15 @@ import typer
 
 from headway.atomic import write_file
 from headway.cli import options
-from headway.cli.failures import interrupted, note, require_one_standard_input
+from headway.cli.failures import interrupted, require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.reading import load_parser
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
 from headway.cli.tables import printable, table
-from headway.cli.train import remedy, summary
+from headway.cli.train import checkpoint_for, remedy, summary
 from headway.embedded import embedded_model
 from headway.errors import TrainingError
+from headway.training.settings import RULES_SETTINGS, Settings
 
 if TYPE_CHECKING:
     from headway.features.rules import Rules
@@ -37,16 +38,17 @@ _BESIDE = 6  # words shown on either side of an example
 _LEGEND = "Examples against rules: how probable it is that the rule holds, word <- head, sentence."
 
 
+@options.with_settings(Settings, only=RULES_SETTINGS, templates="rules", tags="gold")
 def constrain(
     rules: Annotated[
         str,
         typer.Argument(
             metavar="RULES",
-            help="A TOML file, universal (comes with Headway), or a treebank of a few sentences to take rules from.",
+            help="A TOML file, universal (included), or a treebank of a few sentences to take rules from.",
         ),
     ],
-    unlabelled: Annotated[
-        str, typer.Argument(metavar="UNLABELLED", help="A tagged treebank; heads in it are ignored; - is stdin.")
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="A tagged treebank; heads in it are ignored; - is stdin.")
     ],
     *,
     output: Annotated[
@@ -55,86 +57,63 @@ def constrain(
     dev: Annotated[
         str | None, typer.Option(metavar="DEV", help="Development treebank: choose the best pass, stop early.")
     ] = None,
-    criterion: Annotated[
-        options.Criterion, typer.Option(help="Distance of an expectation from its target.")
-    ] = options.Criterion.KL,
-    c: Annotated[
-        float | None, typer.Option(metavar="X", help="How much the rules count against keeping weights small.")
-    ] = None,
-    epochs: options.EpochsOption = None,
-    projective: options.ProjectiveOption = False,
-    multi_root: options.MultiRootOption = False,
-    tags: options.TagsOption = options.Tags.GOLD,
-    clusters: options.ClustersOption = None,
-    templates: options.TemplatesOption = "rules",
-    patience: options.PatienceOption = 10,
-    seed: options.SeedOption = 0,
     threads: options.ThreadsOption = 1,
     rules_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the rules that are used, to look at and to edit.")
+        Path | None, typer.Option(metavar="FILE", help="Write the rules that are used, to read and to edit.")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each rule's target, the model's expectation, and counterexamples.")
     ] = False,
     examples: Annotated[int, typer.Option(min=0, metavar="N", help="Sentences to show against a rule.")] = 3,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Explain this model on UNLABELLED instead of training one.")
+        str | None, typer.Option(metavar="MODEL", help="Explain this model on TEXT instead of training one.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the explanation as one JSON object.")] = False,
     checkpoint: options.CheckpointOption = None,
+    settings: dict[str, Any],
 ) -> None:
     """Learn a parser from rules and tagged text, without trees.
 
-    A rule says of some arcs how often they should be there. The model's expectations are brought close to that.
-    Ctrl-C is safe: the same command goes on from the checkpoint.
+    A rule says how often certain arcs should be there. The model's expectations are brought close to that.
+    Ctrl-C is safe: the same command resumes from the checkpoint.
     """
     if (output is None) == (model is None):
         raise typer.BadParameter("give -o MODEL to train a model, or --model MODEL to explain one")
     if json and not (explain or model):
         raise typer.BadParameter("--json prints the explanation; give --explain too")
-    require_one_standard_input(unlabelled, dev)
+    require_one_standard_input(text, dev)
     for path, what in ((output, "a model"), (rules_out, "rules")):
         if path is not None:
             options.require_place_for(path, what)
-    settings = {
-        "criterion": criterion.value,
-        "c": c,
-        "epochs": epochs,
-        "projective": projective,
-        "single_root": not multi_root,
-        "tags": tags.value,
-        "clusters": clusters,
-        "templates": templates,
-        "patience": patience,
-        "seed": seed,
-    }
-    from headway.training import explain as explanations
-    from headway.training import training_text
+    from headway.parallel import executor_for
+    from headway.training.data import training_text
+    from headway.training.explanation import explain as explanations
     from headway.treebank import read_treebank
 
-    told, rules_file = _read_rules(rules)
-    with SummedFile(unlabelled) as text_file, summed_or_none(dev) as dev_file:
-        text = training_text(read_treebank(text_file), text_file.name)
+    read, rules_file = _read_rules(rules)
+    with SummedFile(text) as text_file, summed_or_none(dev) as dev_file:
+        sentences = training_text(read_treebank(text_file), text_file.name)
         development = None if dev_file is None else list(read_treebank(dev_file))
-    _require_tags(text, told.tags, text_file.name)
+    _require_tags(sentences, read.tags, text_file.name)
     if rules_out is not None:
-        write_file(rules_out, told.to_toml())
-    _warn(told, text)
+        write_file(rules_out, read.to_toml())
+    _warn(read, sentences)
     files = (rules_file, text_file, dev_file)
+    executor = executor_for(threads)
     if model is not None:
         parser = load_parser(model)
         signed = signature(None, {}, (_summed(str(embedded_model(model) or model)), *files))
-        found = explanations(parser.model, told, text, examples=examples, threads=threads)
+        found = explanations(parser.model, read, sentences, examples=examples, executor=executor)
         _print(found, signed, model, None, json=json)
         return
     assert output is not None
-    parser = _train(told, text, development, output, checkpoint, threads, settings)
-    short = summary(output, parser.model.about, len(told))
+    parser = _train(read, sentences, development, output, checkpoint, threads, settings)
+    short = summary(output, parser.model.about, len(read))
     if not explain:
         typer.echo(short)
         return
-    found = explanations(parser.model, told, text, examples=examples, threads=threads)
-    _print(found, signature(seed, settings, files), str(output), short, json=json)
+    found = explanations(parser.model, read, sentences, examples=examples, executor=executor)
+    _print(found, signature(settings["seed"], settings, files), str(output), short, json=json)
 
 
 def _print(
@@ -160,8 +139,8 @@ def _read_rules(name: str) -> tuple[Rules, SummedFile | None]:
             trees = list(read_treebank(file))
         _require_tags(trees, "upos", name)
         return rules_from_trees(trees), file
-    told = read_rules(name)
-    return told, None if name in rules_names() else _summed(name)
+    read = read_rules(name)
+    return read, None if name in rules_names() else _summed(name)
 
 
 def _summed(name: str) -> SummedFile:
@@ -203,31 +182,30 @@ def _train(
 ) -> Parser:
     """Train a model and write it."""
     from headway.pipeline import Parser
+    from headway.training.stages import remove_stages
 
-    state = checkpoint or output.with_name(f"{output.name}.checkpoint")
-    if state.exists():
-        note(f"going on from {state}")
+    folder = checkpoint_for(output, checkpoint)
     try:
         with training_progress() as show:
-            parser = Parser.constrain(rules, text, dev, threads=threads, checkpoint=state, show=show, **settings)
+            parser = Parser.constrain(rules, text, dev, threads=threads, checkpoint=folder, show=show, **settings)
     except KeyboardInterrupt:
-        raise interrupted(remedy(state)) from None
+        raise interrupted(remedy(folder)) from None
     parser.save(output)
-    state.unlink(missing_ok=True)
+    remove_stages(folder)
     return parser
 
 
 def _report(found: Sequence[Explanation]) -> str:
     """A table of the rules; below it, examples against those that are not met, or against all if there are few."""
     rows = [["rule", "target", "expectation", "units", ""], *map(_row, found)]
-    shown = [each for each in found if each.examples and (each.state != "met" or len(found) <= _FEW)]
+    shown = [each for each in found if each.examples and (each.verdict != "met" or len(found) <= _FEW)]
     legend = [_LEGEND] * bool(shown)
     return "\n\n".join([table(rows), *legend, *("\n".join(_example_lines(each)) for each in shown)])
 
 
 def _row(found: Explanation) -> list[str]:
     expectation = "-" if found.expectation is None else f"{found.expectation:.3f}"
-    return [printable(found.rule.name), target_text(found.rule.target), expectation, str(found.units), found.state]
+    return [printable(found.rule.name), target_text(found.rule.target), expectation, str(found.units), found.verdict]
 
 
 def target_text(target: tuple[float, float]) -> str:
@@ -241,7 +219,7 @@ def target_text(target: tuple[float, float]) -> str:
 
 
 def _example_lines(found: Explanation) -> Iterator[str]:
-    yield f"{printable(found.rule.name)}: {found.state}"
+    yield f"{printable(found.rule.name)}: {found.verdict}"
     yield from (f"  {example.share:.3f}  {_example_text(example)}" for example in found.examples)
 
 
@@ -266,7 +244,7 @@ def _as_json(found: Explanation) -> dict[str, Any]:
         "target": list(found.rule.target),
         "units": found.units,
         "expectation": found.expectation,
-        "state": found.state,
+        "state": found.verdict,
         "examples": [
             {
                 "source": example.sentence.place.source,

@@ -18,6 +18,7 @@ from headway.cli.failures import Skipped, interrupted, require_one_standard_inpu
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import printable, table
+from headway.coreference.settings import ResolverSettings
 from headway.errors import TreebankError
 
 if TYPE_CHECKING:
@@ -54,67 +55,34 @@ class Mentions(StrEnum):
     TREES = "trees"
 
 
+@options.with_settings(ResolverSettings, without=("mentions", "sentences", "tree"))
 def train(
     train: Annotated[
         str,
         typer.Argument(metavar="TRAIN", help="Documents with trees and Entity= marks, CoNLL-U; - is stdin."),
     ],
     *,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")],
+    output: options.ModelFileOption,
     dev: Annotated[
         str | None, typer.Option(metavar="DEV", help="Development documents: keep the best pass, stop early.")
     ] = None,
-    margin: Annotated[float, typer.Option(min=0, metavar="C", help="The margin; 0 turns it off.")] = 10.0,
-    root_weight: Annotated[
-        float,
-        typer.Option(min=0, metavar="W", help="The cost of starting a cluster by mistake; others cost 1."),
-    ] = 1.0,
-    temperature: Annotated[
-        float,
-        typer.Option(min=0, metavar="T", help="0: latent perceptron; above 0: log-linear model, in steps of 1/T."),
-    ] = 30.0,
-    types: Annotated[
-        bool, typer.Option("--types", help="Use the entity types of the marks; documents to resolve need them too.")
-    ] = False,
     drop_singletons: Annotated[
         bool, typer.Option("--drop-singletons", help="Ignore mentions that are alone in their clusters.")
     ] = False,
-    stretch: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Update after every N mentions.", show_default="10"),
-    ] = None,
-    documents: Annotated[
-        bool, typer.Option("--whole-documents", help="Update after every document, as in the paper.")
-    ] = False,
-    epochs: Annotated[int, typer.Option(min=1, metavar="N", help="The most passes over the data.")] = 10,
-    patience: options.PatienceOption = 4,
-    seed: options.SeedOption = 0,
+    settings: dict[str, Any],
 ) -> None:
     """Train a coreference model.
 
     The clusters of a document are learned through trees over its mentions, which nobody annotated: they are latent.
     """
-    if documents and stretch is not None:
-        raise typer.BadParameter("--stretch and --whole-documents exclude each other; give only one of them")
     require_one_standard_input(train, dev)
     options.require_place_for(output)
     from headway.coreference.resolver import Resolver
 
     try:
         with training_progress() as show:
-            resolver = Resolver.train(
-                _read(train, drop_singletons),
-                None if dev is None else _read(dev, drop_singletons),
-                show=show,
-                margin=margin,
-                root_weight=root_weight,
-                temperature=temperature,
-                types=types,
-                stretch=None if documents else stretch or 10,
-                epochs=epochs,
-                patience=patience,
-                seed=seed,
-            )
+            held_out = None if dev is None else _read(dev, drop_singletons)
+            resolver = Resolver.train(_read(train, drop_singletons), held_out, show=show, **settings)
     except KeyboardInterrupt:
         raise interrupted("; nothing was written") from None
     resolver.save(output)

@@ -16,10 +16,12 @@ from headway.cli.progress import training_progress
 from headway.cli.reading import load_parser
 from headway.cli.tables import printable
 from headway.errors import TrainingError
+from headway.training.grammar_settings import GrammarSettings
 
 if TYPE_CHECKING:
+    from headway.models.grammar_model import GrammarModel
     from headway.pipeline import Parser
-    from headway.training import Direction
+    from headway.training.grammar_trainer import Direction
     from headway.treebank import Sentence
 
 EXAMPLES = (
@@ -30,6 +32,7 @@ EXAMPLES = (
 )
 
 
+@options.with_settings(GrammarSettings)
 def induce(
     treebank: Annotated[
         str, typer.Argument(metavar="TREEBANK", help="The treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
@@ -42,46 +45,6 @@ def induce(
         str | None,
         typer.Option(metavar="DEV", help="Development treebank: choose the states, or EM's best step, on it."),
     ] = None,
-    method: Annotated[
-        options.Method, typer.Option(help="One SVD a head; expectation maximisation; or counts (deterministic).")
-    ] = options.Method.SPECTRAL,
-    states: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="S", help="Hidden states of each automaton; det: 1 or 2.", show_default="by dev, or 9, 15, 2"
-        ),
-    ] = None,
-    lexical: Annotated[
-        options.Lexical | None, typer.Option(help="Multiply in a lexicalised grammar of words.", show_default="none")
-    ] = None,
-    column: Annotated[
-        options.Column | None,
-        typer.Option(help="Which tags.", show_default="xpos, or upos if there are very many"),
-    ] = None,
-    context: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Spectral: strings of up to N modifiers; the paper's: 1.", show_default="3"
-        ),
-    ] = None,
-    ridge: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="X", help="Spectral: damp what is noise; the paper's: 0.", show_default="1"),
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="EM: steps of a start.", show_default="50")
-    ] = None,
-    restarts: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="EM: random starts.", show_default="1")
-    ] = None,
-    backed_off: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="Share of the sequences that come from DET+F.", show_default="0.1"),
-    ] = None,
-    multi_root: options.MultiRootOption = False,
-    unlabelled: options.UnlabelledOption = False,
-    tags: options.TagsOption = options.Tags.GOLD,
-    seed: options.SeedOption = 0,
     threads: options.ThreadsOption = 1,
     draw_automaton: Annotated[
         list[str] | None,
@@ -94,6 +57,7 @@ def induce(
         str | None,
         typer.Option(metavar="MODEL", help="Draw automata of this model, over TREEBANK's trees; learn nothing."),
     ] = None,
+    settings: dict[str, Any],
 ) -> None:
     """Learn a head-automata grammar over tags.
 
@@ -104,16 +68,7 @@ def induce(
         raise typer.BadParameter("give -o MODEL to learn a grammar, or --model MODEL to draw automata of one")
     if model is not None and not wanted:
         raise typer.BadParameter("--model is for drawing; say what, with --draw-automaton TAG:left")
-    of_spectral = {"context": context, "ridge": ridge}
-    of_em = {"iterations": iterations, "restarts": restarts}
-    for owner, name, value in (
-        *((options.Method.SPECTRAL, *item) for item in of_spectral.items()),
-        *((options.Method.EM, *item) for item in of_em.items()),
-    ):
-        if value is not None and owner is not method:
-            raise typer.BadParameter(f"--{name} is for --method {owner.value}; leave it out")
-    if backed_off is not None and method is options.Method.DET:
-        raise typer.BadParameter("--backed-off is for --method spectral and em; det has nothing to back off from")
+    GrammarSettings(**settings).complete()
     require_one_standard_input(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
@@ -131,25 +86,9 @@ def induce(
     # Standard input can be read once only.
     train: str | list[Sentence] = trees if wanted and treebank == shown_over == "-" else treebank
     held_out: str | list[Sentence] | None = trees if wanted and dev == "-" else dev
-
-    given = {**of_spectral, **of_em, "backed_off": backed_off}
     try:
         with training_progress() as show:
-            parser = Parser.induce(
-                train,
-                held_out,
-                tags=tags.value,
-                labels=not unlabelled,
-                threads=threads,
-                show=show,
-                method=method.value,
-                states=states,
-                lexical=lexical and lexical.value,
-                column=column and column.value,
-                single_root=not multi_root,
-                seed=seed,
-                **{name: value for name, value in given.items() if value is not None},
-            )
+            parser = Parser.induce(train, held_out, threads=threads, show=show, **settings)
     except KeyboardInterrupt:
         raise interrupted("; nothing was written, the same command starts again") from None
     parser.save(target)
@@ -182,15 +121,14 @@ def _draw(
 ) -> None:
     """An SVG and a Graphviz file for every automaton, beside the model."""
     from headway.drawing import automaton_dot, automaton_drawing, to_svg
-    from headway.models.grammar_model import GrammarModel
-    from headway.training import state_picture
+    from headway.training.grammar_trainer import state_picture
 
-    found = parser.model
-    if not isinstance(found, GrammarModel):
+    if parser.model.kind != "grammar":
         raise TrainingError(f"{model}: has no automata with hidden states; headway induce makes models that have")
-    names = [found.grammar.symbols.name(i) for i in range(found.grammar.symbols.size)]
+    grammar = cast("GrammarModel", parser.model).grammar
+    names = [grammar.symbols.name(i) for i in range(grammar.symbols.size)]
     for tag, direction in wanted:
-        automaton = state_picture(found.grammar, tag, direction, trees, clusters=clusters)
+        automaton = state_picture(grammar, tag, direction, trees, clusters=clusters)
         title = f"{tag}, {direction} modifiers"
         stem = f"{model.with_suffix('') if model.suffix == '.headway' else model}.{quote(tag, safe='')}-{direction}"
         drawn = to_svg(automaton_drawing(automaton, names, title=title))

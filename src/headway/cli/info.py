@@ -17,17 +17,11 @@ from headway.cli.failures import Skipped
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import printable, table
 from headway.embedded import embedded_model
-from headway.errors import ArchiveError, TemplateError
+from headway.errors import TemplateError
 
 if TYPE_CHECKING:
-    from headway.coreference.model import CoreferenceModel
-    from headway.features.arc_features import ArcFeatures
-    from headway.features.blocks import Block
-    from headway.features.part_features import PartFeatures
-    from headway.pipeline import Model, Parser
+    from headway.models.protocol import Description
     from headway.treebank import Statistics
-
-    Features = ArcFeatures | PartFeatures
 
 EXAMPLES = (
     "headway info train.conllu.gz",
@@ -145,199 +139,62 @@ def _treebank_text(found: Statistics) -> str:
 
 
 def _describe_model(name: str, *, json: bool) -> None:
-    from headway.coreference.resolver import Resolver
-    from headway.pipeline import Parser
-
-    model = Resolver.load(name).model if _is_coreference(name) else Parser.load(name)
+    found = _described(name)
     with SummedFile(name) as file:
         while file.read1(1 << 20):
             pass
     signed = signature(None, {}, [file])
     if json:
-        found = _model_json(model) if isinstance(model, Parser) else _coreference_json(model)
-        print_json({"signature": signed, "kind": "model", **found})
-    else:
-        text = _model_text(model) if isinstance(model, Parser) else _coreference_text(model)
-        typer.echo(f"{text}\n\n{signature_line(signed)}")
+        print_json({"signature": signed, "kind": "model", **found.data})
+        return
+    rows = [(key, printable(value)) for key, value in (*found.rows, *_about(found.data.get("about", {})))]
+    tables = [table([[printable(cell) for cell in row] for row in each.rows]) for each in found.tables]
+    typer.echo("\n\n".join([_aligned(rows), *tables, signature_line(signed)]))
 
 
-def _is_coreference(name: str) -> bool:
-    """Does the file hold a coreference model? What is wrong with one that holds nothing is for `Parser.load` to say."""
-    from headway.archive import load_archive
-    from headway.coreference.model import KIND
+def _described(name: str) -> Description:
+    """What a model of any kind says of itself; of a parser, also what it does with text."""
+    from headway.models.registry import open_archive, read_model
+    from headway.pipeline import Parser
 
-    try:
-        load_archive(name, KIND)
-    except ArchiveError:
-        return False
-    return True
+    archive = open_archive(name)
+    model = read_model(archive, name)
+    if model.task != "parsing":
+        found: Description = model.describe()
+        return found
+    return Parser.load(name).describe()
 
 
 def _print_templates(name: str, *, parts: bool) -> None:
-    """The templates of a model's arcs, or of its other parts: one way to fire a line, ready to be edited."""
-    from headway.models.automata_model import AutomataModel
-    from headway.models.grammar_model import GrammarModel
-    from headway.pipeline import Parser
-
-    if _is_coreference(name):
-        _print_pair_templates(name, parts=parts)
-        return
-    model = Parser.load(name).model
-    if isinstance(model, GrammarModel):
-        raise TemplateError(f"{name}: a grammar over tags has no templates; headway train makes models that have")
-    blocks: tuple[Block, ...] = model.scorer.arcs.blocks
-    if parts:
-        if not isinstance(model, AutomataModel):
-            raise TemplateError(
-                f"{name}: an arc model has no parts beside arcs; its templates are those of --templates"
-            )
-        blocks = tuple(block for features in model.scorer.others.values() for block in features.blocks)
+    """The templates of a model's arcs, or of its other parts: one way to fire per line, ready to be edited."""
+    templates = _described(name).templates
+    if not templates:
+        raise TemplateError(f"{name}: the model has no templates; headway train makes models that have")
+    arcs = next(iter(templates)) if "arcs" not in templates else "arcs"
+    others = [name for name in templates if name not in (arcs, "pruner", "joint")]
+    if parts and not others:
+        raise TemplateError(f"{name}: the model has no parts beside arcs; its templates are those of --templates")
+    shown = others if parts else [arcs]
     head = f"# Templates of {printable(name)}: atoms | - (alone), dir (with direction), dist (with distance)"
-    typer.echo("\n".join([head, *(str(block.template) for block in blocks)]))
+    typer.echo("\n".join([head, *(template for table in shown for template in templates[table])]))
 
 
-def _print_pair_templates(name: str, *, parts: bool) -> None:
-    from headway.coreference.resolver import Resolver
-
-    if parts:
-        raise TemplateError(f"{name}: a coreference model has arcs only; its templates are those of --templates")
-    head = f"# Templates of {printable(name)}: atoms of an antecedent (a), a mention (m) and the two (p)"
-    templates = Resolver.load(name).model.features.templates
-    typer.echo("\n".join([head, *(f"{' '.join(template)} | -" for template in templates)]))
-
-
-def _kind_of(model: Model) -> str:
-    from headway.models.automata_model import AutomataModel
-    from headway.models.grammar_model import GrammarModel
-
-    if isinstance(model, GrammarModel):
-        return "grammar"
-    if not isinstance(model, AutomataModel):
-        return "arc"
-    return "grandsibling" if model.scorer.grand else "sibling"
-
-
-def _tables_of(model: Model) -> dict[str, Features]:
-    """The features of the pruner, of arcs and other parts, of labels chosen with the tree, and after it, if any."""
-    from headway.models.automata_model import AutomataModel
-    from headway.models.grammar_model import GrammarModel
-
-    given: dict[str, Features | None]
-    if isinstance(model, AutomataModel):
-        given = {"pruner": model.pruner.scorer.arcs, "arcs": model.scorer.arcs, **model.scorer.others}
-    elif isinstance(model, GrammarModel):
-        given = {}
-    else:
-        given = {"arcs": model.scorer.arcs, "joint": model.scorer.joint}
-    if model.labeller is not None:
-        given |= {"labeller": model.labeller.features, "labeller_tree": model.labeller.around}
-    return {name: features for name, features in given.items() if features is not None}
-
-
-def _model_json(parser: Parser) -> dict[str, Any]:
-    model = parser.model
-    tables = _tables_of(model)
-    return {
-        "model": _kind_of(model),
-        "about": dict(model.about),
-        "projective": model.projective,
-        "single_root": model.single_root,
-        "labels": list(model.label_names),
-        "tags": len(parser.tagger.tags) if parser.tagger else 0,
-        "segmenter": parser.segmenter is not None,
-        "values": {field: len(values) for field, values in model.coder.fields.items()},
-        "weights": sum(features.size for features in tables.values()),
-        "templates": {
-            name: [
-                {"template": str(b.template), "weights": 1 << b.bits, "keys": b.keys, "collisions": b.collisions}
-                for b in features.blocks
-            ]
-            for name, features in tables.items()
-        },
-    }
-
-
-def _model_text(parser: Parser) -> str:
-    model = parser.model
-    kind = "projective" if model.projective else "non-projective"
-    roots = "one word" if model.single_root else "any number of words"
-    tables = _tables_of(model)
-    rows = [
-        ["model", _kind_of(model)],
-        ["trees", f"{kind}, {roots} on the root"],
-        *_grammar_rows(model),
-        ["weights", str(sum(features.size for features in tables.values()))],
-        ["tagger", f"{len(parser.tagger.tags)} tags" if parser.tagger else "none: trained on gold tags"],
-        ["raw text", "yes" if parser.segmenter else "no: nothing to learn to split it from"],
-    ]
-    parts = [_aligned(rows + _about(model.about))]
-    names = ", ".join(map(printable, model.label_names)) or "none: trained without"
-    parts.append(f"{len(model.label_names)} labels: {names}")
-    parts += [_blocks_text(name, features) for name, features in tables.items()]
-    return "\n\n".join(parts)
-
-
-def _coreference_json(model: CoreferenceModel) -> dict[str, Any]:
-    features = model.features
-    return {
-        "model": "coreference",
-        "about": dict(model.about),
-        "sieves": dataclasses.asdict(model.sieves),
-        "values": {attribute: len(values) for attribute, values in model.coder.values.items()},
-        "weights": features.size,
-        "templates": {
-            "pairs": [
-                {"template": " ".join(template), "weights": 1 << bits}
-                for template, bits in zip(features.templates, features.bits, strict=True)
-            ]
-        },
-    }
-
-
-def _coreference_text(model: CoreferenceModel) -> str:
-    found = _coreference_json(model)
-    near = f"{model.sieves.mentions} mentions back, of pronouns {model.sieves.sentences} sentences; any that match"
-    rows = [["model", found["model"]], ["antecedents", near], ["weights", str(found["weights"])]]
-    pairs = [[each["template"], str(each["weights"])] for each in found["templates"]["pairs"]]
-    blocks = [[f"pairs: {len(pairs)} templates", "weights"], *pairs, ["all", str(found["weights"])]]
-    return f"{_aligned(rows + _about(model.about))}\n\n{table(blocks)}"
-
-
-def _grammar_rows(model: Model) -> list[list[str]]:
-    """What a grammar is over, where the model is one."""
-    from headway.models.grammar_model import GrammarModel
-
-    if not isinstance(model, GrammarModel):
-        return []
-    grammar = model.grammar
-    tags = f"{len(grammar.symbols.names)} tags ({grammar.symbols.column})"
-    states = f"{grammar.operators.states} state{'s' * (grammar.operators.states != 1)}"
-    return [["grammar", f"{states}, {tags}" + (f", {grammar.lexical.configuration}" if grammar.lexical else "")]]
-
-
-def _about(about: Mapping[str, Any]) -> list[list[str]]:
-    """What the model says of itself, one level deep; its history is left to JSON, and so are the rules but for their
-    number."""
+def _about(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the model says of itself, one level deep; its history is left to JSON, and of rules only their number is
+    shown."""
     from headway.features.rules import parse_rules
 
     rows = []
     for key, value in about.items():
         if isinstance(value, Mapping):
-            rows += [[printable(f"{key}.{name}"), printable(str(inner))] for name, inner in value.items()]
+            rows += [(printable(f"{key}.{name}"), str(inner)) for name, inner in value.items()]
         elif key == "rules":
-            rows.append([key, str(len(parse_rules(str(value), "the model's rules")))])
+            rows.append((key, str(len(parse_rules(str(value), "the model's rules")))))
         elif key != "history":
-            rows.append([printable(str(key)), printable(str(value))])
+            rows.append((printable(str(key)), str(value)))
     return rows
 
 
-def _aligned(rows: list[list[str]]) -> str:
+def _aligned(rows: list[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
-
-
-def _blocks_text(name: str, features: Features) -> str:
-    rows = [[f"{name}: {len(features.blocks)} templates", "weights", "keys", "collisions"]]
-    rows += [[str(b.template), str(1 << b.bits), str(b.keys), str(b.collisions)] for b in features.blocks]
-    totals = (features.size, sum(b.keys for b in features.blocks), sum(b.collisions for b in features.blocks))
-    return table([*rows, ["all", *map(str, totals)]])

@@ -25,14 +25,14 @@ from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TrainingError, TreebankError
 
 if TYPE_CHECKING:
-    from headway.pipeline import Parsed
+    from headway.parsed import Parsed
     from headway.treebank import Format, Sentence
     from headway.treebank.inputs import InputFormat
 
 EXAMPLES = (
     'echo "Dogs bark." | headway parse en -',
-    "headway parse en news.txt --format tree --confidence 0.6",
-    "headway parse en tweets.txt --input lines -o tweets.jsonl",
+    "headway parse en news.txt --format tree --unsure-below 0.6",
+    "headway parse en tweets.txt --input-format lines -o tweets.jsonl",
     "headway parse model.headway new.conllu -o parsed.conllu",
     "headway parse model.headway new.conllu --marginals -o unsure.conllu",
     "headway parse model.headway new.conllu --status -o proven.conllu",
@@ -68,7 +68,7 @@ class _Remarks:
     """What is said of each tree besides heads and labels: probabilities, arcs below one, what is proved."""
 
     marginals: bool
-    below: float | None
+    unsure_below: float | None
     status: bool
 
 
@@ -81,10 +81,9 @@ def parse(
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="OUTPUT", help="Where to; - is standard output.")
     ] = "-",
-    kind: Annotated[
+    input_format: Annotated[
         Input | None,
         typer.Option(
-            "--input",
             help="What INPUT is: text; lines: a sentence on each; tokens: the same, spaces between words; a treebank.",
             show_default="by its name or first line",
         ),
@@ -93,9 +92,8 @@ def parse(
         Output | None,
         typer.Option(help="What to write; json is an object a line, tree a drawing.", show_default="by name, conllu"),
     ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option("--confidence", metavar="P", help="Mark the heads that are less probable than P, and count them."),
+    unsure_below: Annotated[
+        float | None, typer.Option(metavar="P", help="Mark the heads that are less probable than P, and count them.")
     ] = None,
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add each head's probability to MISC, and the tree's as a comment.")
@@ -121,19 +119,19 @@ def parse(
 
     A treebank comes out line by line as it was, but for HEAD and DEPREL.
     """
-    if confidence is not None and not 0 <= confidence <= 1:
-        raise typer.BadParameter(f"--confidence is {confidence}; expected a probability, from 0 to 1")
-    known = _input_format(input, kind)
+    if unsure_below is not None and not 0 <= unsure_below <= 1:
+        raise typer.BadParameter(f"--unsure-below is {unsure_below}; expected a probability, from 0 to 1")
+    known = _input_format(input, input_format)
     write_as = format or _output_of(output) or (Output.CONLLX if known == "conllx" else Output.CONLLU)
-    remarks = _Remarks(marginals, confidence, status)
+    remarks = _Remarks(marginals, unsure_below, status)
     _require_place(remarks, write_as)
 
     parser = load_parser(model)
     if retag and parser.tagger is None:
-        raise TrainingError("--retag needs a tagger, which this model has not; train one with --tags predicted")
+        raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)
-    skipped, proofs, doubts, negatives = Skipped(), Proofs(), Doubts(confidence), Negatives()
+    skipped, proofs, doubts, negatives = Skipped(), Proofs(), Doubts(unsure_below), Negatives()
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
@@ -162,7 +160,7 @@ class Proofs:
         """The same trees, counted as they pass."""
         for found in parsed:
             self._sentences += 1
-            self._open += not _is_proven(found)
+            self._open += not found.is_proved
             yield found
 
     def report(self) -> None:
@@ -174,8 +172,8 @@ class Proofs:
 class Doubts:
     """Counts the arcs that are less probable than is asked for; None asks for nothing."""
 
-    def __init__(self, below: float | None) -> None:
-        self._below = below
+    def __init__(self, unsure_below: float | None) -> None:
+        self._below = unsure_below
         self._arcs = 0
         self._unsure = 0
 
@@ -202,11 +200,11 @@ class Negatives:
     def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
         """The same trees, counted as they pass."""
         for found in parsed:
-            if found.own is not None:
-                self._arcs += len(found.sentence) ** 2
-                self._negative += found.own.negative
-                self._tiny += found.own.tiny
-                self._sentences += found.own.negative > 0
+            negative, tiny = found.floored
+            self._arcs += len(found.sentence) ** 2
+            self._negative += negative
+            self._tiny += tiny
+            self._sentences += negative > 0
             yield found
 
     def report(self) -> None:
@@ -218,12 +216,6 @@ class Negatives:
                 "impossible",
                 err=True,
             )
-
-
-def _is_proven(found: Parsed) -> bool:
-    from headway.inference.dual_decomposition import Status
-
-    return found.status is not Status.ITERATION_LIMIT
 
 
 def _input_format(name: str, kind: Input | None) -> InputFormat | None:
@@ -252,7 +244,7 @@ def _require_place(remarks: _Remarks, write_as: Output) -> None:
     """CoNLL-X can hold nothing but the tree."""
     if write_as is not Output.CONLLX:
         return
-    if remarks.marginals or remarks.below is not None:
+    if remarks.marginals or remarks.unsure_below is not None:
         raise TreebankError("CoNLL-X has no column for probabilities; write CoNLL-U (--format conllu)")
     if remarks.status:
         raise TreebankError("CoNLL-X has no comments for --status; write CoNLL-U (--format conllu)")
@@ -265,7 +257,7 @@ def _write(parsed: Iterable[Parsed], remarks: _Remarks, write_as: Output, output
     if write_as is Output.JSON:
         with open_target(output) as write:
             for found in parsed:
-                write(json.dumps(_as_data(found, remarks.below), ensure_ascii=False, allow_nan=False) + "\n")
+                write(json.dumps(_as_data(found, remarks.unsure_below), ensure_ascii=False, allow_nan=False) + "\n")
     elif write_as is Output.TREE:
         with text_target(output) as write:
             for position, found in enumerate(parsed):
@@ -275,7 +267,7 @@ def _write(parsed: Iterable[Parsed], remarks: _Remarks, write_as: Output, output
         write_treebank(noted, output, format=cast("Format", write_as.value))
 
 
-def _as_data(found: Parsed, below: float | None) -> dict[str, Any]:
+def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
     """The tree as plain data, with the sentence's name and text where they are known."""
     from headway.treebank.annotations import comment
 
@@ -283,9 +275,9 @@ def _as_data(found: Parsed, below: float | None) -> dict[str, Any]:
     data = found.to_json()
     if not math.isfinite(data["gap"]):
         data["gap"] = None  # JSON has no infinity
-    if below is not None:
+    if unsure_below is not None:
         for word, probability in zip(data["words"], found.confidence.arcs[1:].tolist(), strict=True):
-            word["unsure"] = probability < below
+            word["unsure"] = probability < unsure_below
     return {**{name: value for name, value in known.items() if value is not None}, **data}
 
 
@@ -301,8 +293,8 @@ def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
         lines.append(f"# {_TREE_PROBABILITY} = {found.confidence.tree:.6g}")
     if remarks.status:
         lines.append(f"# {_STATUS} = {_status(found)}")
-    shown = found.confidence.arcs if remarks.marginals or remarks.below is not None else None
-    return "\n".join([*lines, tree_as_text(sentence, shown, remarks.below, output)])
+    shown = found.confidence.arcs if remarks.marginals or remarks.unsure_below is not None else None
+    return "\n".join([*lines, tree_as_text(sentence, shown, remarks.unsure_below, output)])
 
 
 def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
@@ -310,8 +302,8 @@ def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
     from headway.treebank.annotations import with_comment, with_head_probabilities
 
     sentence = found.sentence
-    if remarks.marginals or remarks.below is not None:
-        arcs, below = found.confidence.arcs, remarks.below or 0.0
+    if remarks.marginals or remarks.unsure_below is not None:
+        arcs, below = found.confidence.arcs, remarks.unsure_below or 0.0
         sentence = with_head_probabilities(sentence, arcs, unsure_below=below, only_unsure=not remarks.marginals)
     if remarks.marginals:
         sentence = with_comment(sentence, _TREE_PROBABILITY, f"{found.confidence.tree:.6g}")
@@ -321,4 +313,4 @@ def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
 
 
 def _status(found: Parsed) -> str:
-    return str(found.status) if _is_proven(found) else f"{found.status} gap {found.gap:.3g}"
+    return str(found.status) if found.is_proved else f"{found.status} gap {found.gap:.3g}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import rich.progress
 
-    from headway.pipeline import Parsed
-    from headway.training import Progress, Show
+    from headway.learning.monitor import Progress, Show
+    from headway.parsed import Parsed
 
 _SENTENCES_BETWEEN_UPDATES = 256
 
@@ -70,7 +70,7 @@ class _Passes:
 def figures_text(progress: Progress) -> str:
     """The figures of a pass, and the development score where there is one.
 
-    >>> from headway.training import Progress
+    >>> from headway.learning.monitor import Progress
     >>> figures_text(Progress("tree", 3, 10, {"mistakes": 0.03127}, 89.736, 1.5))
     'mistakes 0.0313  dev UAS 89.74'
     """

@@ -14,21 +14,22 @@ from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
 from headway.cli.tables import table
+from headway.declared import Option
+from headway.training.settings import Settings
 
 if TYPE_CHECKING:
-    from headway.tuning import Trial, Tuning
+    from headway.training.tuning import Trial, Tuning
 
 EXAMPLES = (
     "headway tune train.conllu",
     "headway tune train.conllu --learner loglinear --c 0.01 --c 0.1 --c 1 --held-out 0.2",
     "headway tune train.conllu --model sibling --c 100 --c 300 --epochs 10",
-    "headway tune few.conllu --learner loglinear --unlabelled-data many.conllu --entropy-weight 0.1",
+    "headway tune few.conllu --learner loglinear --text many.conllu --entropy-weight 0.1",
     "headway tune train.conllu --dev dev.conllu -o model.headway",
 )
 
-_OPTIONS = {"threshold": "--prune-threshold", "max_heads": "--max-heads", "entropy_order": "--entropy-order"}
 
-
+@options.with_settings(Settings, without=("criterion", "c", "entropy_weight"))
 def tune(
     train: options.TrainArgument,
     *,
@@ -42,96 +43,53 @@ def tune(
         list[float] | None,
         typer.Option(metavar="X", help="A value to try; may be repeated.", show_default="a grid by learner"),
     ] = None,
+    entropy_weight: Annotated[
+        list[float] | None,
+        typer.Option(metavar="W", help="A weight of the text's entropy to try; may be repeated.", show_default="some"),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="MODEL", help="Train a model on all of TRAIN as chosen, and write it."),
     ] = None,
-    model: options.ModelOption = options.Model.ARC,
-    learner: options.LearnerOption = options.Learner.MARGIN,
-    projective: options.ProjectiveOption = False,
-    multi_root: options.MultiRootOption = False,
-    unlabelled: options.UnlabelledOption = False,
-    labels: options.LabelsOption = None,
-    tags: options.TagsOption = options.Tags.PREDICTED,
-    clusters: options.ClustersOption = None,
-    templates: options.TemplatesOption = "standard",
-    parts: options.PartsOption = None,
-    decoding: options.DecodingOption = options.Decoding.AUTOMATA,
-    prune_threshold: options.PruneThresholdOption = options.PRUNE_THRESHOLD,
-    max_heads: options.MaxHeadsOption = options.MAX_HEADS,
-    epochs: options.EpochsOption = None,
-    optimiser: options.OptimiserOption = options.Optimiser.LBFGS,
-    unlabelled_data: options.UnlabelledDataOption = None,
-    entropy_weight: Annotated[
-        list[float] | None,
-        typer.Option(metavar="W", help="A weight of that text's entropy to try; may be repeated.", show_default="some"),
-    ] = None,
-    entropy_order: options.EntropyOrderOption = None,
-    patience: options.PatienceOption = 10,
-    seed: options.SeedOption = 0,
-    trainings: options.TrainingsOption = 1,
+    text: options.TextOption = None,
     threads: options.ThreadsOption = 1,
     json: options.JsonOption = False,
+    settings: dict[str, Any],
 ) -> None:
     """Choose C, passes and decoding on held-out data.
 
-    Every C is tried, with --unlabelled-data every weight of its entropy too; the best pass on the held-out sentences
-    counts, decoded as trained and projectively.
+    Every C is tried, with --text every weight of its entropy too; the best pass on the held-out sentences counts,
+    decoded as trained and projectively.
     """
-    settings = options.settings(
-        model=model,
-        learner=learner,
-        projective=projective,
-        multi_root=multi_root,
-        unlabelled=unlabelled,
-        labels=labels,
-        tags=tags,
-        clusters=clusters,
-        templates=templates,
-        parts=parts,
-        decoding=decoding,
-        prune_threshold=prune_threshold,
-        max_heads=max_heads,
-        epochs=epochs,
-        optimiser=optimiser,
-        patience=patience,
-        seed=seed,
-        trainings=trainings,
-        unlabelled_data=unlabelled_data,
-        entropy_weight=entropy_weight or None,
-        entropy_order=entropy_order,
-    )
-    require_one_standard_input(train, dev, unlabelled_data)
+    if entropy_weight and text is None:
+        raise typer.BadParameter("--entropy-weight is about text beside the trees; give some with --text")
+    require_one_standard_input(train, dev, text)
     if output is not None:
         options.require_place_for(output)
     from headway.pipeline import Parser
+    from headway.training.tuning import tune as run
     from headway.treebank import read_treebank
-    from headway.tuning import tune as run
 
-    with (
-        SummedFile(train) as train_file,
-        summed_or_none(dev) as dev_file,
-        summed_or_none(unlabelled_data) as text_file,
-    ):
+    with SummedFile(train) as train_file, summed_or_none(dev) as dev_file, summed_or_none(text) as text_file:
         sentences = list(read_treebank(train_file))
         development = None if dev_file is None else list(read_treebank(dev_file))
-        text = None if text_file is None else list(read_treebank(text_file))
+        more = None if text_file is None else list(read_treebank(text_file))
     tried: dict[str, Any] = {"entropy_weights": entropy_weight} if entropy_weight else {}
     with training_progress() as show:
-        given: dict[str, Any] = {"text": text, "threads": threads, "show": show}
+        given: dict[str, Any] = {"text": more, "threads": threads, "show": show}
         tuning = run(sentences, development, grid=c or None, held_out=held_out, **given, **tried, **settings)
         if output is not None:
             parser = Parser.train(sentences, development, **given, **dataclasses.asdict(tuning.settings))
             parser.with_projective(tuning.projective).save(output)
 
     chosen_from = {**settings, **tried, "c": c or None, "held_out": held_out}
-    signed = signature(seed, chosen_from, (train_file, dev_file, text_file))
+    signed = signature(settings["seed"], chosen_from, (train_file, dev_file, text_file))
     if json:
         saved = None if output is None else str(output)
         print_json({"signature": signed, **_as_json(tuning), "model": saved})
         return
-    typer.echo(_report(tuning, with_text=text is not None))
-    typer.echo(f"\nchosen: {_command(train, dev, unlabelled_data, tuning)}")
+    typer.echo(_report(tuning, with_text=more is not None))
+    typer.echo(f"\nchosen: {_command(train, dev, text, tuning)}")
     if output is not None:
         typer.echo(f"written: {output}")
     typer.echo(signature_line(signed))
@@ -167,39 +125,23 @@ def _decoding(projective: bool) -> str:
 
 
 def _command(train: str, dev: str | None, text: str | None, tuning: Tuning) -> str:
-    """The command that trains what was chosen; what is the default anyway is left out."""
-    from headway.training import Settings
-
-    chosen, default = tuning.settings, Settings()
-    words = ["headway", "train", train, "--learner", chosen.learner, "--c", f"{chosen.c}"]
-    words += ["--epochs", str(chosen.epochs)]
-    if dev is not None:
-        words += ["--dev", dev]
-    if text is not None:
-        words += ["--unlabelled-data", text, "--entropy-weight", f"{chosen.entropy_weight}"]
-    if chosen.projective:
-        words += ["--projective"]
-    if not chosen.single_root:
-        words += ["--multi-root"]
-    if chosen.labels is not None:
-        words += ["--unlabelled"] if chosen.labels == "none" else ["--labels", chosen.labels]
-    if chosen.parts not in (None, chosen.model):
-        words += ["--parts", str(chosen.parts)]
-    for name in (
-        "model",
-        "tags",
-        "clusters",
-        "templates",
-        "decoding",
-        "threshold",
-        "max_heads",
-        "optimiser",
-        "entropy_order",
-        "patience",
-        "seed",
-        "trainings",
-    ):
-        value = getattr(chosen, name)
-        words += [] if value == getattr(default, name) else [_OPTIONS.get(name, f"--{name}"), str(value)]
-    decoding = "" if tuning.projective == chosen.projective else f"; parse with --{_decoding(tuning.projective)}"
+    """The command that trains what was chosen; defaults are left out."""
+    chosen = tuning.settings
+    default = Settings(learner=chosen.learner, model=chosen.model).complete()
+    words = ["headway", "train", train]
+    for name, file in (("--dev", dev), ("--text", text)):
+        words += [] if file is None else [name, file]
+    for each in dataclasses.fields(Settings):
+        value = getattr(chosen, each.name)
+        asked = each.name in ("learner", "c", "epochs", "entropy_weight")
+        if value is not None and (asked or value != getattr(default, each.name)):
+            words += _words(each.name, value, each.metadata["option"])
+    as_trained = tuning.projective == chosen.projective
+    decoding = "" if as_trained else f"; parse with --{_decoding(tuning.projective)}"
     return f"{shlex.join(words)} -o MODEL{decoding}"
+
+
+def _words(name: str, value: Any, option: Option) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{option.off or name}"]
+    return [f"--{name.replace('_', '-')}", str(value)]

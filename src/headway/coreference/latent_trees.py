@@ -27,12 +27,13 @@ from functools import cached_property
 
 import numpy as np
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Bools, Floats, Ints
 from headway.coreference.antecedents import Antecedents, right_arcs
 from headway.coreference.coding import CodedDocument
 from headway.coreference.pair_features import PairFeatures, Stretch, stretch
 from headway.features.blocks import Weights
 from headway.inference.jit import kernel, ordered_part
+from headway.learning.problem import ARGMAX
 
 # A probability that moves no weight worth having; most arcs have less, and to add one costs as much as to score it.
 NEGLIGIBLE = 1e-4
@@ -40,11 +41,11 @@ NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True)
 class MentionTrees:
-    """Stretches of training documents, with the arcs that gold clusters may have; what a learner may choose there."""
+    """Stretches of training documents, with the arcs that gold clusters may have: a latent problem."""
 
     features: PairFeatures
     stretches: Sequence[Stretch]
-    right: Sequence[np.ndarray[tuple[int], np.dtype[np.bool_]]]
+    right: Sequence[Bools]
     root_weight: float = 1.0
     temperature: float = 0.0
 
@@ -57,34 +58,52 @@ class MentionTrees:
     def size(self) -> int:
         return self.features.size
 
-    def score(self, weights: Weights, which: Ints) -> Floats:
-        """(K,): one stretch at a time."""
-        return self.features.score(weights, self.stretches[which.item()])
-
-    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
-        self.features.add(weights, self.stretches[which.item()], amounts)
-
-    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
-        """The best tree, or the share of each arc in all of them."""
-        return _shared(scores, self.stretches[which.item()].start, self.temperature)
-
-    def constrained(self, scores: Floats, which: Ints) -> Floats:
-        """The same among the trees of the gold clusters."""
+    def some(self, which: Ints) -> MentionStretch:
+        """The stretch with this number: one at a time."""
         i = which.item()
-        return _shared(np.where(self.right[i], scores, -np.inf), self.stretches[i].start, self.temperature)
+        return MentionStretch(self.features, self.stretches[i], self.right[i], self.root_weight, self.temperature)
 
-    def cost(self, latent: Floats, which: Ints) -> Floats:
+
+@dataclass(frozen=True)
+class MentionStretch:
+    """One stretch; scores are those of its candidate arcs, (K,)."""
+
+    features: PairFeatures
+    arcs: Stretch
+    right: Bools
+    root_weight: float
+    temperature: float
+
+    @property
+    def lengths(self) -> Ints:
+        return np.array([len(self.arcs.start) - 1])
+
+    def score(self, weights: Weights) -> Floats:
+        return self.features.score(weights, self.arcs)
+
+    def add(self, into: Weights, amounts: Floats) -> None:
+        self.features.add(into, self.arcs, amounts)
+
+    def best(self, scores: Floats) -> Floats:
+        """The best tree, or the share of each arc in all of them."""
+        return _shared(scores, self.arcs.start, self.temperature)
+
+    def constrained(self, scores: Floats) -> Floats:
+        """The same among the trees of the gold clusters."""
+        return _shared(np.where(self.right, scores, -np.inf), self.arcs.start, self.temperature)
+
+    def cost(self, latent: Floats) -> Floats:
         cost = np.where(latent > 0, 0.0, 1.0)
-        cost[self.stretches[which.item()].antecedent == 0] *= self.root_weight
+        cost[self.arcs.antecedent == 0] *= self.root_weight
         return cost
 
-    def output(self, latent: Floats, which: Ints) -> Ints:
-        """The arcs chosen, one a mention: what each of them joins."""
-        return np.flatnonzero(_chosen(latent, self.stretches[which.item()].start))
+    def output(self, latent: Floats) -> Ints:
+        """The arcs chosen, one for each mention: what each of them joins."""
+        return np.flatnonzero(_chosen(latent, self.arcs.start))
 
-    def loss(self, output: Ints, which: Ints) -> float:
+    def loss(self, output: Ints) -> float:
         """How many mentions join a wrong cluster, or start one that is none, or do not start their own."""
-        return float((~self.right[which.item()][output]).sum())
+        return float((~self.right[output]).sum())
 
 
 @dataclass(frozen=True)
@@ -92,6 +111,8 @@ class ClosestTrees:
     """The same stretches with one tree for the gold clusters, given: every mention below the closest right one."""
 
     trees: MentionTrees
+
+    offers = ARGMAX
 
     @property
     def lengths(self) -> Ints:
@@ -101,19 +122,36 @@ class ClosestTrees:
     def size(self) -> int:
         return self.trees.size
 
-    def score(self, weights: Weights, which: Ints) -> Floats:
-        return self.trees.score(weights, which)
+    def some(self, which: Ints) -> ClosestStretch:
+        """The stretch with this number: one at a time."""
+        return ClosestStretch(self.trees.some(which))
 
-    def add(self, weights: Weights, which: Ints, amounts: Floats) -> None:
-        self.trees.add(weights, which, amounts)
 
-    def gold(self, which: Ints) -> Floats:
-        i = which.item()
-        start, antecedent = self.trees.stretches[i].start, self.trees.stretches[i].antecedent
-        return _chosen(np.where(self.trees.right[i], antecedent, -np.inf), start)
+@dataclass(frozen=True)
+class ClosestStretch:
+    """One stretch, and its closest tree."""
 
-    def cost(self, which: Ints) -> Floats:
-        return self.trees.cost(self.gold(which), which)
+    stretch: MentionStretch
+
+    @property
+    def lengths(self) -> Ints:
+        return self.stretch.lengths
+
+    def score(self, weights: Weights) -> Floats:
+        return self.stretch.score(weights)
+
+    def add(self, into: Weights, amounts: Floats) -> None:
+        self.stretch.add(into, amounts)
+
+    def gold(self) -> Floats:
+        arcs = self.stretch.arcs
+        return _chosen(np.where(self.stretch.right, arcs.antecedent, -np.inf), arcs.start)
+
+    def cost(self) -> Floats:
+        return self.stretch.cost(self.gold())
+
+    def best(self, scores: Floats) -> Floats:
+        return self.stretch.best(scores)
 
 
 def mention_trees(

@@ -15,11 +15,9 @@ from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document
 from headway.coreference.latent_trees import best_heads
 from headway.coreference.pair_features import PairFeatures, stretch
-from headway.models.about import about_rows
 from headway.models.protocol import Description, Options, Table, Task
 from headway.parallel import Executor
 
-KIND = "coreference model"  # of its archive
 _MOST = 1 << 31  # mentions or sentences of a document
 
 
@@ -60,7 +58,6 @@ class CoreferenceModel:
                 ("model", self.kind),
                 ("antecedents", near),
                 ("weights", str(self.features.size)),
-                *about_rows(self.about),
             ),
             tables=(
                 Table(
@@ -91,7 +88,7 @@ class CoreferenceModel:
             "bits": list(self.features.bits),
             "about": dict(self.about),
         }
-        return Archive(KIND, data, {"weights": self.weights.astype(np.float32)})
+        return Archive(self.kind, data, {"weights": self.weights.astype(np.float32)})
 
     @classmethod
     def from_archive(cls, archive: Archive) -> CoreferenceModel:

@@ -10,68 +10,32 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from headway import __version__
-from headway.archive import load_archive, save_archive
+from headway.archive import save_archive
 from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Sieves, right_arcs
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document, documents_checksum, read_documents
 from headway.coreference.latent_trees import ClosestTrees, MentionTrees, best_heads, clusters_of, mention_trees
 from headway.coreference.mentions import tree_mentions
-from headway.coreference.model import KIND, CoreferenceModel
+from headway.coreference.model import CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
 from headway.coreference.scores import score_documents
-from headway.errors import ArchiveError, TrainingError
+from headway.coreference.settings import ResolverSettings
+from headway.errors import TrainingError
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.monitor import Monitor, Show
 from headway.learning.perceptron import Perceptron
 from headway.models.protocol import Options
+from headway.models.registry import open_archive, read_model
 from headway.parallel import SERIAL
 
 Source = str | os.PathLike[str] | Iterable[Document]
-Tree = Literal["latent", "closest"]
-
-
-@dataclass(frozen=True)
-class ResolverSettings:
-    """What a resolver is trained with.
-
-    `margin` is C of the large-margin version, 0 without; `root_weight` what an arc from the root costs then, beside 1
-    for the others. At a `temperature` of 0 the latent perceptron learns, above 0 a log-linear model, by averaged
-    stochastic gradient in steps of 1 / temperature (`headway.coreference.latent_trees`). The weights are updated after
-    every `stretch` mentions, None: after every document, as in the paper. `mentions` and `sentences` are the sieves'.
-    `types` uses the entity types of the marks, where they will be known. The `tree` behind a gold cluster is latent, or
-    every mention's closest antecedent.
-    """
-
-    epochs: int = 10
-    margin: float = 10.0
-    root_weight: float = 1.0
-    temperature: float = 30.0
-    stretch: int | None = 10
-    mentions: int = Sieves.mentions
-    sentences: int = Sieves.sentences
-    types: bool = False
-    tree: Tree = "latent"
-    patience: int = 4
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "mentions", "patience"):
-            if getattr(self, name) < 1:
-                raise TrainingError(f"{name} is {getattr(self, name)}; at least one is needed")
-        if self.stretch is not None and self.stretch < 1:
-            raise TrainingError(f"stretch is {self.stretch}; expected mentions, at least one, or None")
-        for name in ("margin", "root_weight", "temperature", "sentences", "seed"):
-            value = getattr(self, name)
-            if not 0 <= value < np.inf:
-                raise TrainingError(f"{name} is {value}; expected 0 or a number above")
-        if self.tree not in get_args(Tree):
-            raise TrainingError(f"tree is {self.tree!r}; expected any of {', '.join(get_args(Tree))}")
 
 
 @dataclass(frozen=True)
@@ -101,11 +65,11 @@ class Resolver:
         held_out = None if dev is None else _Development(_documents(dev, "the development data"), coder, sieves)
         score = None if held_out is None else lambda weights: held_out.conll(trees.features, weights)
         monitor = Monitor("coreference", chosen.epochs, chosen.patience, score, show)
-        if chosen.tree == "latent":
-            LatentPerceptron(trees, chosen.epochs, chosen.margin, chosen.seed).fit(trees, monitor)
-        else:
-            Perceptron(trees, chosen.epochs, chosen.margin, chosen.seed).fit(ClosestTrees(trees), monitor)
-        assert monitor.best is not None
+        passes = (chosen.epochs, chosen.margin, chosen.seed)
+        fit = partial(LatentPerceptron(*passes).fit, trees)
+        if chosen.tree == "closest":
+            fit = partial(Perceptron(*passes).fit, ClosestTrees(trees))
+        best = monitor.watch(fit, trees.size)
         about = {
             "headway": __version__,
             "settings": asdict(chosen),
@@ -117,16 +81,12 @@ class Resolver:
             "best_pass": monitor.best_pass(),
             "history": monitor.history,
         }
-        return cls(CoreferenceModel(coder, sieves, trees.features, monitor.best, about))
+        return cls(CoreferenceModel(coder, sieves, trees.features, best, about))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Resolver:
         """A resolver saved earlier. Loading checks everything and never runs code from the file."""
-        archive = load_archive(path, KIND)
-        try:
-            return cls(CoreferenceModel.from_archive(archive))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArchiveError(f"{path}: a damaged {KIND} ({error}); save it again") from None
+        return cls(read_model(open_archive(path, "coreference"), path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file; an interruption leaves the old file as it was."""
@@ -165,7 +125,7 @@ def _trees(
     material = list(zip(coded, antecedents, gold, strict=True))
     right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in material)
     features = PairFeatures.learn(pair_templates(types=settings.types), right)
-    return mention_trees(features, material, settings.stretch, settings.root_weight, settings.temperature)
+    return mention_trees(features, material, settings.stretch or None, settings.root_weight, settings.temperature)
 
 
 class _Development:

@@ -116,7 +116,7 @@ def allowed(batch: Batch) -> NDArray[np.bool_]:
 def over_sentences(
     run: Callable[[int, int], None], batch: Batch, work: float, executor: Executor, grain: int = 1
 ) -> None:
-    """Call `run(start, stop)` on slices that cover the batch; `work` operations decide how many workers are worth it."""
+    """Call `run(start, stop)` on slices that cover the batch, on as many workers as `work` operations are worth."""
     run_slices(run, len(batch), executor, grain=grain, most=int(work / _WORK_PER_WORKER) + 1)
 
 

@@ -20,7 +20,7 @@ from headway.inference.parts import KINDS
 from headway.models.arc_scorer import ArcScorer
 from headway.models.calibration import Calibration
 from headway.models.composed import predict_composed
-from headway.models.description import describe_features
+from headway.models.description import Features, describe_features
 from headway.models.dual_decoder import DualDecoder, PrunedPartScorer
 from headway.models.labeller import AfterLabels
 from headway.models.part_scorer import PartScorer
@@ -75,7 +75,8 @@ class HigherOrderModel:
 
     def describe(self) -> Description:
         parts = self.scorer.parts.scorer
-        tables = {"pruner": self.scorer.pruner.scorer.scorer.arcs, "arcs": parts.arcs, **parts.others}
+        pruner = self.scorer.pruner.scorer.scorer
+        tables: dict[str, Features | None] = {"pruner": pruner.arcs, "arcs": parts.arcs, **parts.others}
         return describe_features(self, parts.order, tables, self.labeller, self.coder)
 
     def to_archive(self) -> Archive:

@@ -68,7 +68,7 @@ class Description:
 
 
 Given = TypeVar("Given", contravariant=True)
-Found = TypeVar("Found", covariant=True)
+Found = TypeVar("Found")
 
 
 class Model(Protocol[Given, Found]):

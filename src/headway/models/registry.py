@@ -37,7 +37,7 @@ def model_class(kind: str) -> type[Any] | None:
     known = _KINDS.get(kind)
     if known is None:
         found = entry_points(group=_GROUP, name=kind)
-        return next(iter(found)).load() if found else None  # type: ignore[no-any-return]
+        return next(iter(found)).load() if found else None
     if isinstance(known, str):
         module, _, name = known.partition(":")
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
@@ -49,16 +49,16 @@ def kinds() -> list[str]:
     return sorted({*_KINDS, *(point.name for point in entry_points(group=_GROUP))})
 
 
-def open_archive(path: str | os.PathLike[str], task: Task) -> Archive:
-    """The archive of a model for this task."""
-    archive = load_archive(path, "model")
+def open_archive(path: str | os.PathLike[str], task: Task | None = None) -> Archive:
+    """The archive of a model for this task, or for any."""
+    archive = load_archive(path)
     model = model_class(archive.kind)
     if model is None:
         raise ArchiveError(
             f"{path}: holds a {archive.kind[:40]!r}, which is no kind of model known here ({', '.join(kinds())}); "
             "install the package that adds it, or give another file"
         )
-    if model.task != task:
+    if task not in (None, model.task):
         raise ArchiveError(f"{path}: a model for {model.task}, not for {task}; give another file")
     return archive
 

@@ -16,7 +16,7 @@ Batch = TypeVar("Batch", contravariant=True)
 
 
 class Scorer(Protocol[Batch]):
-    """Scores from weights. `Batch` is what it reads of some sentences; scores are arrays, shaped as its decoder likes."""
+    """Scores from weights. `Batch` is what it reads of some sentences; scores are shaped as its decoder likes."""
 
     @property
     def size(self) -> int:

@@ -7,3 +7,8 @@ trees, `grammar_trainer` head-automata grammars. A training goes through `stages
 and codes the sentences; `arc_problem` and `part_problem` show them to a learner; `development` scores a pass. `tuning`
 chooses C on held-out data, `explanation` holds a model against rules.
 """
+
+from headway.training.grammar_settings import GrammarSettings
+from headway.training.settings import Settings
+
+__all__ = ["GrammarSettings", "Settings"]

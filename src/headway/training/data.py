@@ -64,9 +64,9 @@ def training_trees(source: Source, trees: TreeClass, name: str, *, partial: bool
 
 def training_text(source: Source, name: str, *, partial: bool = False) -> list[Sentence]:
     """The sentences of a treebank that have words, with or without trees; with `partial`, some of the heads will do."""
-    is_file = isinstance(source, (str, os.PathLike))
-    sentences = list(read_treebank(source, partial=partial)) if is_file else list(source)  # type: ignore[arg-type]
-    sentences = [sentence for sentence in sentences if len(sentence)]
+    if isinstance(source, (str, os.PathLike)):
+        source = read_treebank(source, partial=partial)
+    sentences = [sentence for sentence in source if len(sentence)]
     if not sentences:
         raise TrainingError(f"{name}: has no sentence with words; there is nothing to learn from")
     return sentences

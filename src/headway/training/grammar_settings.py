@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from headway.declared import require_choices, require_minimums, setting
 from headway.errors import TrainingError
-from headway.training.settings import TagChoice, require_choices, require_minimums, setting
+from headway.training.settings import TagChoice
 
 Method = Literal["spectral", "em", "det"]
 Lexical = Literal["LEX", "LEX+F", "LEX+FCP"]

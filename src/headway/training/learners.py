@@ -16,7 +16,7 @@ from headway.learning.log_linear import LogLinear
 from headway.learning.perceptron import Perceptron
 from headway.learning.problem import Differentiable, Problem, Quantity
 from headway.learning.progress import Learner
-from headway.training.settings import LearnerName, Settings
+from headway.training.settings import ENTROPY_ORDER, ENTROPY_WEIGHT, LearnerName, Settings
 
 _LEARNERS: dict[LearnerName, type[Any]] = {
     "perceptron": Perceptron,
@@ -45,7 +45,8 @@ def learner_of(settings: Settings, text: Problem[Differentiable] | None = None) 
     epochs, c = settings.epochs or 1, settings.c or 0.0
     descent = Descent(epochs, settings.optimiser, seed=settings.seed)
     if text is not None:
-        weight, order = settings.entropy_weight or 0.0, settings.entropy_order or 1.0
+        weight = ENTROPY_WEIGHT if settings.entropy_weight is None else settings.entropy_weight
+        order = settings.entropy_order or ENTROPY_ORDER
         return EntropyRegularised(text, c, weight, order, descent)
     make: dict[LearnerName, Callable[[], Learner]] = {
         "perceptron": lambda: Perceptron(epochs, c, settings.seed),

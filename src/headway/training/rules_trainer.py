@@ -22,13 +22,6 @@ from headway.training.preparation import about, bound
 from headway.training.settings import Settings
 from headway.training.stages import Run
 
-# What `Parser.constrain` can be told; the others are fixed.
-RULES_SETTINGS = (
-    *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
-    "criterion",
-)
-RULES_DEFAULTS = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
-
 
 def train_from_rules(data: TrainingData, rules: Rules, settings: Settings, run: Run) -> ArcModel:
     """Number the words, size the features from random arcs, match the rules, and learn."""
@@ -41,7 +34,7 @@ def train_from_rules(data: TrainingData, rules: Rules, settings: Settings, run: 
     problem = ArcProblem(scorer, Trees(settings.trees, run.executor), coded)
     dev = None if data.dev is None else arc_development(data.dev, scorer, coder, (), settings.trees, run.executor)
     learner = bound(rules_learner_of(settings, constraints), problem)
-    fitted = run.fit("parser-1", learner, problem.size, settings, shown="tree", dev=dev and dev.uas)
+    fitted = run.fit("parser-1", learner, problem.size, settings, shown="tree", dev=None if dev is None else dev.uas)
     assert fitted.best is not None
     said = about(settings, fitted, data, scale=1.0, collisions=scorer.collisions)
     decoder = TreeDecoder(settings.trees)

@@ -6,11 +6,12 @@ from these fields. `headway.training.learners` makes a learner of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from math import inf, isfinite
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Literal, NamedTuple, get_args
 
 from headway.arrays import TreeClass
+from headway.declared import require_choices, require_minimums, setting
 from headway.errors import TrainingError
 from headway.learning.choices import Criterion, Optimiser
 
@@ -43,28 +44,15 @@ DEFAULTS: dict[LearnerName, Defaults] = {
 PRUNE_THRESHOLD, MAX_HEADS = 1e-3, 20
 # Of the log-linear model that prunes for the higher-order ones.
 _PRUNER_EPOCHS, _PRUNER_C = 4, 0.3
-_ENTROPY_WEIGHT, _ENTROPY_ORDER = 0.03, 1.0
+ENTROPY_WEIGHT, ENTROPY_ORDER = 0.03, 1.0
 
 
-@dataclass(frozen=True)
-class Option:
-    """How a setting appears on the command line: its help, and what it is called there if not by its own name.
-
-    `off` is the name of a flag that switches a setting off. `default` is what help shows where the default depends on
-    other settings.
-    """
-
-    help: str
-    metavar: str | None = None
-    default: str | None = None
-    off: str | None = None
-    choices: tuple[str, ...] | None = None
-    minimum: float | None = None
-
-
-def setting(value: Any, help: str, **more: Any) -> Any:
-    """A field with its default and its option."""
-    return field(default=value, metadata={"option": Option(help, **more)})
+# What learning from rules can be told, and its own defaults; the other settings are fixed.
+RULES_SETTINGS = (
+    *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
+    "criterion",
+)
+RULES_DEFAULTS = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
 
 
 @dataclass(frozen=True)
@@ -125,7 +113,7 @@ class Settings:
     c: float | None = setting(None, "The margin, or the weight of the data.", metavar="X", default="by learner")
     optimiser: Optimiser = setting("lbfgs", "For the learners loglinear and expected-loss.")
     entropy_weight: float | None = setting(
-        None, "Weight of the text's entropy, relative to C.", metavar="W", default=str(_ENTROPY_WEIGHT), minimum=0
+        None, "Weight of the text's entropy, relative to C.", metavar="W", default=str(ENTROPY_WEIGHT), minimum=0
     )
     entropy_order: float | None = setting(
         None, "Order of that entropy: 1 is Shannon's, inf the best tree's.", metavar="A", default="1"
@@ -154,18 +142,16 @@ class Settings:
             parts=self.parts or (self.model if self.model in ("sibling", "grandsibling") else None),
             epochs=defaults.epochs if self.epochs is None else self.epochs,
             c=defaults.c if self.c is None else self.c,
-            entropy_weight=_ENTROPY_WEIGHT if self.entropy_weight is None else self.entropy_weight,
-            entropy_order=_ENTROPY_ORDER if self.entropy_order is None else self.entropy_order,
         )
         require_minimums(done)
         done._require_numbers()
         return done
 
     def _require_numbers(self) -> None:
-        c, order = self.c or 0.0, self.entropy_order or 0.0
+        c, order = self.c or 0.0, self.entropy_order
         if not (c > 0 or (c == 0 and self.learner == "perceptron")) or not isfinite(c):
             raise TrainingError(f"C is {c}; expected a number above 0")
-        if not order > 0:
+        if order is not None and not order > 0:
             raise TrainingError(f"entropy_order is {order}; expected a number above 0, or inf")
         if not 0 < self.prune_threshold <= 1:
             raise TrainingError(f"prune_threshold is {self.prune_threshold}; expected a number above 0, at most 1")
@@ -203,30 +189,3 @@ class Settings:
             templates=self.templates,
             seed=self.seed,
         ).complete()
-
-
-def choices_of(kind: type, name: str) -> tuple[str, ...]:
-    """The values that a setting may have, where it has a choice of them.
-
-    >>> choices_of(Settings, "tags"), choices_of(Settings, "seed")
-    (('predicted', 'gold'), ())
-    """
-    hint = get_type_hints(kind)[name]
-    literals = [hint] if get_origin(hint) is Literal else [each for each in get_args(hint) if get_args(each)]
-    return tuple(value for literal in literals for value in get_args(literal))
-
-
-def require_choices(settings: Any) -> None:
-    """Refuse a value that is none of a setting's choices."""
-    for each in fields(settings):
-        value, known = getattr(settings, each.name), choices_of(type(settings), each.name)
-        if known and value not in known and not (value is None and each.default is None):
-            raise TrainingError(f"{each.name} is {value!r}; expected any of {', '.join(known)}")
-
-
-def require_minimums(settings: Any) -> None:
-    """Refuse a number below a setting's minimum, or one that is not finite."""
-    for each in fields(settings):
-        value, minimum = getattr(settings, each.name), each.metadata["option"].minimum
-        if minimum is not None and value is not None and not minimum <= value < inf:
-            raise TrainingError(f"{each.name} is {value}; expected {minimum} or more")

@@ -78,7 +78,7 @@ class Run:
         shown: str | None = None,
         dev: Callable[[Floats], float] | None = None,
     ) -> Monitor:
-        """Run a learner as a stage; the monitor has the best weights and the history. `shown` is its name in progress."""
+        """Run a learner as a stage, called `shown` in progress; the monitor has the best weights and the history."""
         path, signature = None, ""
         if self.checkpoint is not None:
             path, signature = self.checkpoint.path(name), self.checkpoint.signature

@@ -55,12 +55,18 @@ def train_text_models(
         segmenter = run.stage("segmenter", learn, segmenter_members, segmenter_of)
     if settings.tags == "gold" or not any(map(has_tags, train)) or not Tagger.can_learn(train):
         return TextModels(None, segmenter), TrainingData(train, dev, text, clusters, checksum(train))
-    tagger = run.stage(
-        "tagger",
-        lambda: Tagger.learn(train, clusters, seed=settings.seed, runs=settings.runs, report=_shown("tags", run)),
-        tagger_members,
-        partial(tagger_of, clusters=clusters),
-    )
+
+    def learn_tagger() -> Tagger:
+        shown = _shown("tags", run)
+        return Tagger.learn(train, clusters, seed=settings.seed, runs=settings.runs, report=shown)
+
+    def read_tagger(archive: Archive) -> Tagger:
+        tagger = tagger_of(archive, clusters)
+        if tagger is None:
+            raise ValueError("no tagger")
+        return tagger
+
+    tagger = run.stage("tagger", learn_tagger, tagger_members, read_tagger)
 
     def fold(number: int, held_out: Sequence[Sentence], tag: Callable[[], list[Sentence]]) -> list[Sentence]:
         return run.stage(f"jack-knife-{number}", tag, _tag_members, partial(_with_tags, held_out))
@@ -87,7 +93,8 @@ def _with_tags(sentences: Sequence[Sentence], archive: Archive) -> list[Sentence
     tagged, start = [], 0
     for sentence in sentences:
         stop = start + len(sentence)
-        tagged.append(replace(sentence, **{name: tuple(column[start:stop]) for name, column in columns.items()}))
+        own: dict[str, Any] = {name: tuple(column[start:stop]) for name, column in columns.items()}
+        tagged.append(replace(sentence, **own))
         start = stop
     if any(len(column) != start for column in columns.values()):
         raise ValueError("tags of other sentences")

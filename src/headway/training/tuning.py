@@ -94,7 +94,7 @@ def tune(
     prepared = _PREPARATIONS[base.model](data, base, run)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
-    weights = (base.entropy_weight or 0.0,) if text is None else entropy_weights
+    weights: Sequence[float | None] = (None,) if text is None else entropy_weights
     for c, weight in product(grid or GRIDS[base.learner], weights):
         chosen = replace(base, c=c, entropy_weight=weight).complete()
         started = time.monotonic()
