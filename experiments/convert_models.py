@@ -1,7 +1,7 @@
 """Convert model files of version 1 of the format to version 2: `python experiments/convert_models.py MODEL...`.
 
-Version 2 says the kind of a model in one place, keeps its clusters beside it, and calls settings by their new names. The
-arrays stay as they are, byte for byte. Files are replaced; an interruption leaves the old one.
+Version 2 says the kind of a model in one place, keeps its clusters beside it, and calls settings by their new names.
+The arrays stay as they are, byte for byte. Files are replaced; an interruption leaves the old one.
 """
 
 from __future__ import annotations
