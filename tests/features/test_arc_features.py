@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from headway.errors import TemplateError
 from headway.features.arc_features import ArcFeatures, Block
+from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
 from headway.features.templates import Template, load_templates, parse_templates
 from headway.parallel import executor_for
@@ -223,7 +224,8 @@ def test_some_arcs_of_long_sentences(share: float, precision: type) -> None:
     mask = is_arc(case.sentences)
     wanted = np.where(rng.random(mask.shape) < share, np.arange(mask.size).reshape(mask.shape), -1)
     listed = mask & (wanted >= 0)
-    weights, amounts = case.whole(case.features.size).astype(precision), case.whole(mask.size)
+    weights: Weights = case.whole(case.features.size).astype(precision)
+    amounts = case.whole(mask.size)
     scores = np.zeros(mask.size)
     case.features.score_some(weights, case.coded, wanted, scores)
     expected = np.where(listed, score(case, weights.astype(float)), 0.0)
@@ -290,6 +292,7 @@ def test_another_template_leaves_the_others_alone(case: Case, template: Template
 def padded_heads(text: Sequence[Sentence]) -> Ints:
     heads = np.full((len(text), max(map(len, text)) + 1), -1, np.int64)
     for row, sentence in zip(heads, text, strict=True):
+        assert sentence.heads is not None
         row[: len(sentence) + 1] = sentence.heads
     return heads
 

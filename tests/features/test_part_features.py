@@ -339,12 +339,12 @@ def test_lists_that_do_not_fit() -> None:
     wrong = [
         (PartList(start, nodes[:, :2], ways), 2, r"parts over hsm need nodes \(P, 3\) and ways \(P, 2\)"),
         (PartList(start, nodes, ways[:1]), 2, r"ways \(P, 2\)"),
-        (PartList(start[1:], nodes, ways), 2, "the parts of 2 sentences start at 0"),
-        (PartList(start + 1, nodes, ways), 2, "the parts of 2 sentences start at 0"),
+        (PartList(start[1:], nodes, ways), 2, "the parts of 2 sentences must start at 0"),
+        (PartList(start + 1, nodes, ways), 2, "the parts of 2 sentences must start at 0"),
         (PartList(start - np.array([0, 0, 1]), nodes, ways), 2, "end with the list"),
         (PartList(start, nodes, ways), 3, "3 values for 2 parts"),
-        (PartList(start, nodes + np.int32(1), ways), 2, "a node that no sentence has"),
-        (PartList(start, nodes - np.int32(1), ways), 2, "a node that no sentence has"),
+        (PartList(start, nodes + np.int32(1), ways), 2, "a node outside the longest sentence"),
+        (PartList(start, nodes - np.int32(1), ways), 2, "a node outside the longest sentence"),
     ]
     weights = np.zeros(case.features.size)
     for parts, size, cause in wrong:

@@ -1,18 +1,22 @@
 """Compiled templates: the features of every arc of a sentence, as indices into a weight vector.
 
-A template's key (see `firing`) is 64 random-looking bits; the top `bits` of it index the template's own block of
-weights:
+A template's key (see `firing`) is 64 random-looking bits. Its top `bits` index the template's own block of weights:
 
     index = offset_t + (key >> (64 - bits_t))
 
-Scoring all arcs of a sentence of n words costs, for each template, O(n) for the words' parts of the keys and then two
-additions, a shift and one read of the weights an arc.
+To score all arcs of a sentence of n words, each template costs O(n) for the words' parts of the keys, and then two
+additions, a shift and one read of the weights per arc.
 
-Two keys that fall on the same index share a weight; `ArcFeatures.collisions` counts them (see `blocks`). Threads take
-sentences when scoring, and blocks when adding: no two write the same weight, and threads never change a result.
+Two keys that fall on the same index share a weight; `ArcFeatures.collisions` counts them (see `blocks`). Scoring is
+split by sentence and adding by block, so no two threads write the same number, and threads never change a result.
 
-Labels. The number of an arc's label can be one more atom: `score_labels` then gives a score to every label of an arc,
-and a weight exists only for a feature together with a label, not for every pair of them.
+Labels. The number of an arc's label can be one more atom; `score_labels` then scores every label of an arc. The blocks
+are sized for the pairs of feature and label that occur in training, not for all pairs.
+
+The kernels share their parts, not their outer loop over templates and sentences. Scoring and adding are one kernel
+where they visit the same arcs, compiled once for each. A generator of keys under all of them gave the same numbers but
+made every kernel slower: Numba keeps a generator's state in memory, which hides from the compiler what does not change
+inside the loops.
 """
 
 from __future__ import annotations
@@ -66,7 +70,7 @@ class ArcFeatures:
 
     @classmethod
     def compile(cls, blocks: Sequence[Block], coder: Coder) -> ArcFeatures:
-        """Templates whose blocks are known already, as in a saved model."""
+        """Compile templates whose blocks are known, as in a saved model."""
         check_bits(block.bits for block in blocks)
         return cls(tuple(blocks), _compile([b.template for b in blocks], [b.bits for b in blocks], coder))
 
@@ -74,9 +78,9 @@ class ArcFeatures:
     def learn(
         cls, templates: Sequence[Template], coder: Coder, coded: Coded, heads: Ints, labels: Ints | None = None
     ) -> ArcFeatures:
-        """Size every block from the training trees; templates that say the same as an earlier one are left out.
+        """Size every block from the training trees; templates that repeat an earlier one are left out.
 
-        `heads` is (B, N+1), padded with -1; so are `labels`, given as numbers, where features are to tell labels apart.
+        `heads` is (B, N+1), padded with -1. So is `labels`, the labels' numbers, given if features include the label.
         """
         useful = distinct(templates, coder, coded)
         compiled = _compile(useful, [0] * len(useful), coder)
@@ -94,7 +98,7 @@ class ArcFeatures:
 
     @property
     def collisions(self) -> float:
-        """The share of the keys of the training trees that share their weight with another."""
+        """The share of the training trees' keys whose weight also serves another key."""
         return collisions_of(self.blocks)
 
     def score(self, weights: Weights, batch: Coded, scores: Floats, executor: Executor = SERIAL) -> None:
@@ -108,7 +112,7 @@ class ArcFeatures:
         run_slices(run, len(batch), executor)
 
     def add(self, weights: Weights, batch: Coded, amounts: Floats, executor: Executor = SERIAL) -> None:
-        """Add `amounts[b, h, m]` times f(h, m) to the weights; zeros cost nothing but the look."""
+        """Add `amounts[b, h, m]` times f(h, m) to the weights; zeros cost next to nothing."""
         flat = amounts.reshape(len(batch), -1)
 
         def run(start: int, stop: int) -> None:
@@ -117,26 +121,26 @@ class ArcFeatures:
         run_slices(run, len(self.blocks), executor)
 
     def score_some(self, weights: Weights, batch: Coded, rows: Ints, scores: Floats) -> None:
-        """Add w·f(h, m) to scores[rows[b, h, m]]; arcs with a negative row are passed over, and cost little."""
+        """Add w·f(h, m) to scores[rows[b, h, m]]; arcs with a negative row are skipped at little cost."""
         wanted = rows.reshape(len(batch), -1)
         _run_some(self.compiled, batch.nodes, batch.roots, batch.lengths, wanted, weights, scores, None)
 
     def add_some(self, weights: Weights, batch: Coded, rows: Ints, amounts: Floats) -> None:
-        """Add amounts[rows[b, h, m]] times f(h, m) to the weights, for the arcs whose row is not negative."""
+        """Add amounts[rows[b, h, m]] times f(h, m) to the weights; arcs with a negative row are skipped."""
         counts = (rows >= 0) & (np.abs(amounts) > NEGLIGIBLE)[rows] if len(amounts) else np.zeros(rows.shape, np.bool_)
         wanted = np.where(counts, rows, -1).reshape(len(batch), -1)
         _run_some(self.compiled, batch.nodes, batch.roots, batch.lengths, wanted, weights, None, amounts)
 
     def score_labels(self, weights: Weights, batch: Coded, wanted: Ints, scores: Floats) -> None:
-        """Add w·f(h, m, l) to `scores` (R, L), for every label.
+        """Add w·f(h, m, l) to `scores` (R, L) for every label l.
 
-        The arc [b, h, m] has row wanted[b, h, m]; a negative one passes it over.
+        The row of the arc [b, h, m] is wanted[b, h, m]; arcs with a negative row are skipped.
         """
         rows = wanted.reshape(len(batch), -1)
         _run_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, weights, scores, None)
 
     def add_labels(self, weights: Weights, batch: Coded, wanted: Ints, amounts: Floats) -> None:
-        """Add `amounts` (R, L) times the features of the wanted arcs with each label to the weights."""
+        """Add `amounts` (R, L) times f(h, m, l) to the weights, for the wanted arcs and every label."""
         rows = wanted.reshape(len(batch), -1)
         _run_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, weights, None, amounts)
 

@@ -22,7 +22,7 @@ from headway.features.templates import Template
 Keys = NDArray[np.uint64]
 Weights = NDArray[np.floating[Any]]  # kernels take either precision
 
-# An amount this small is lost in the rounding of any weight worth having; most marginals of a trained model are.
+# An amount this small is lost when a useful weight is rounded; most marginals of a trained model are that small.
 NEGLIGIBLE = 1e-15
 
 # A block has this many slots for every distinct key of the training trees: wrong arcs have keys too.
@@ -42,7 +42,7 @@ class Block:
 
     @classmethod
     def sized(cls, template: Template, fired: Keys, *, labelled: bool) -> Block:
-        """The block of a template whose keys on the training trees are `fired`, in any order and number."""
+        """The block of a template with the keys `fired` on the training trees, in any order, repeated or not."""
         room = _SLOTS_PER_LABELLED_KEY if labelled else _SLOTS_PER_KEY
         keys = np.unique(fired)
         bits = bits_for(len(keys), room)
@@ -51,23 +51,23 @@ class Block:
 
 
 def bits_for(keys: int, room: int = _SLOTS_PER_KEY) -> int:
-    """The size of a block for so many distinct keys, with so many slots for each."""
+    """The size of a block for `keys` distinct keys, with `room` slots for each."""
     return min(_MOST_BITS, max(1, int(room * max(1, keys) - 1).bit_length()))
 
 
 def check_bits(bits: Iterable[int]) -> None:
-    """A saved model may say anything of its blocks."""
+    """Refuse sizes no block has; a saved model may be damaged."""
     if any(not 0 < each <= _MOST_BITS for each in bits):
-        raise TemplateError(f"a block of weights has between 2 and 2^{_MOST_BITS} of them")
+        raise TemplateError(f"a block has between 2 and 2^{_MOST_BITS} weights")
 
 
 def size_of(blocks: Sequence[Block]) -> int:
-    """How many weights the blocks have in all."""
+    """The total number of weights."""
     return sum(1 << block.bits for block in blocks)
 
 
 def collisions_of(blocks: Sequence[Block]) -> float:
-    """The share of the keys of the training trees that share their weight with another."""
+    """The share of the training trees' keys whose weight also serves another key."""
     return sum(block.collisions for block in blocks) / max(1, sum(block.keys for block in blocks))
 
 
@@ -78,7 +78,7 @@ def offsets_and_drops(bits: Sequence[int]) -> tuple[Ints, Keys]:
 
 
 def distinct(templates: Sequence[Template], coder: Coder, coded: Coded) -> list[Template]:
-    """Leave out templates over a field that never varies, or that repeat one over an identical field."""
+    """Leave out templates over a field that never varies, and those that repeat another over an identical field."""
     codes = coded.nodes.codes
     same: dict[str, str] = {}
     for row, field in enumerate(coder.names):

@@ -1,12 +1,12 @@
 """Sentences as small integers: what the compiled templates read.
 
-A `Coder` numbers the values of every field it saw in training. A sentence of n words becomes n + 5 columns of
-`CodedNodes.codes`, one row a field: two columns of padding, the root, the words, two columns of padding; so that a
-template may look two words beyond any node without a test. Codes are 0 outside the sentence, 1 for the root, 2 for
+A `Coder` numbers the values that every field had in training. A sentence of n words becomes n + 5 columns of
+`CodedNodes.codes`, which has one row per field: two columns of padding, the root, the words, two columns of padding. A
+template can thus look two words beyond any node without a test. Codes are 0 outside the sentence, 1 for the root, 2 for
 values never seen in training, 3 and up for the others.
 
-Morphological features are a set a word (`Nature=Fine|Number=Sing`, or `ev|neut` as CoNLL-X has it), kept ragged:
-those of column i are `feats[feat_start[i] : feat_start[i + 1]]`, unknown ones left out.
+A word has a set of morphological features (`Nature=Fine|Number=Sing`, or `ev|neut` in CoNLL-X). The sets are ragged:
+the features of column i are `feats[feat_start[i] : feat_start[i + 1]]`, and unknown ones are left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Word = tuple[str, str, str, str, str]  # form, lemma, UPOS, XPOS, FEATS
 
 
 class CodedNodes(NamedTuple):
-    """Coded sentences: codes (fields, columns) and the ragged sets of features."""
+    """The columns of coded sentences: codes (fields, columns) and the ragged sets of features."""
 
     codes: NDArray[np.int32]
     feat_start: NDArray[np.int32]
@@ -45,7 +45,7 @@ class CodedNodes(NamedTuple):
 
 @dataclass(frozen=True)
 class Coded:
-    """Sentences in a row: `roots[i]` is the column of sentence i's root, `lengths[i]` its number of words."""
+    """A batch of sentences: `roots[i]` is the column of sentence i's root, `lengths[i]` its number of words."""
 
     nodes: CodedNodes
     roots: Ints

@@ -1,12 +1,12 @@
 """Which features fire on which arcs: the keys of one template for one sentence.
 
 A template over atoms x_1 .. x_k has random odd 64-bit multipliers a_1 .. a_k, and its key is the sum of a_j x_j
-modulo 2^64 (multilinear hashing; Lemire and Kaser 2014). The key is a sum, so it splits: a part of the head and a
-part of the modifier, computed once a word (`word_keys`, O(n)), and a part of direction and distance. What fires
-several times an arc adds a part for each value between, or for each morphological feature.
+modulo 2^64 (multilinear hashing; Lemire and Kaser 2014). Being a sum, the key splits: into a part for the head and a
+part for the modifier, both computed once per word (`word_keys`, O(n)), and a part for direction and distance. A
+template that fires several times per arc adds a part for each value between, or for each morphological feature.
 
-`fire` lists all arcs of some heads as cells `h * width + m`, each with its key; `fire_listed` does so for a list of
-arcs, and costs what these fire. Everything is called from the kernels of `arc_features`, and compiled into them.
+`fire` lists all arcs of some heads as cells `h * width + m`, each with its key. `fire_listed` does the same for a list
+of arcs, and its cost depends on these alone. Everything here is compiled into the kernels of `arc_features`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from headway.inference.jit import part
 
 Codes = NDArray[np.int32]
 
-# Room for the keys of this many arcs at least, so that most sentences fire at once.
+# Room for at least this many keys, so that most sentences fire in one go.
 _ROOM = 4096
 
 
 class Compiled(NamedTuple):
-    """The templates as arrays; one entry, or row, a template."""
+    """The templates as arrays, with one entry or row per template."""
 
     side: NDArray[np.int8]  # (T, K) 0: an atom of the head, 1: of the modifier, -1: none
     shift: Ints  # (T, K) how many words away
@@ -46,7 +46,7 @@ class Compiled(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How one template fires more than once an arc, if it does."""
+    """How often a template fires: once per arc, for each value between, or for each morphological feature."""
 
     between: int
     head_feat: bool
@@ -56,7 +56,7 @@ class Way(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room to work in: the parts of the keys, the values seen between, and what fired."""
+    """Working space: the parts of the keys, the values seen between, and what fired."""
 
     head_keys: Keys  # (n+1,)
     modifier_keys: Keys  # (n+1,)
@@ -68,7 +68,7 @@ class Work(NamedTuple):
 
 @part
 def work_for(feat_start: Codes, roots: Ints, lengths: Ints) -> tuple[int, Work]:
-    """The most features a word has, and room for the longest sentence and its busiest head."""
+    """The largest number of features of a word, and room for the longest sentence and its busiest head."""
     longest, most_feats = 0, 1
     for b in range(len(lengths)):
         longest = max(longest, lengths[b])
@@ -99,13 +99,13 @@ def way_of(templates: Compiled, t: int) -> Way:
 
 @part
 def fires_once(way: Way) -> bool:
-    """Whether the template says exactly one thing of every arc."""
+    """Whether the template fires exactly once on every arc."""
     return way.between < 0 and not way.head_feat and not way.modifier_feat
 
 
 @part
 def heads_at_once(way: Way, n: int, most_feats: int, room: int) -> int:
-    """From how many heads the template can fire before the room is full."""
+    """For how many heads the template can fire before the room is full."""
     times = n * n if way.between >= 0 else n
     times *= most_feats if way.head_feat else 1
     times *= most_feats if way.modifier_feat else 1
@@ -135,7 +135,7 @@ def distance_bin(distance: int) -> int:
 
 @part
 def word_keys(t: int, templates: Compiled, codes: Codes, root: int, n: int, work: Work) -> None:
-    """The parts of the key that head, modifier, and direction with distance contribute."""
+    """The contributions to the key of every head, of every modifier, and of every direction and distance."""
     head_keys, modifier_keys, span_keys, _, _, _ = work
     for i in range(n + 1):
         head_keys[i] = 0
@@ -158,7 +158,7 @@ def word_keys(t: int, templates: Compiled, codes: Codes, root: int, n: int, work
 
 @part
 def fire(way: Way, nodes: CodedNodes, root: int, n: int, start: int, stop: int, width: int, work: Work) -> int:
-    """List everything a template says of the arcs from heads start .. stop-1; returns how much that is."""
+    """List what a template fires on the arcs from heads start .. stop-1; return how many keys that is."""
     codes, feat_start, feats = nodes
     head_keys, modifier_keys, span_keys, seen, cells, keys = work
     count = 0
@@ -195,7 +195,7 @@ def _fire_between(
     keys: Keys,
     count: int,
 ) -> int:
-    """Once for each distinct value strictly between h and m, walking away from h on either side."""
+    """Fire once for each distinct value strictly between h and m, walking away from h on either side."""
     n = len(values) - 1
     for step in (-1, 1):
         distinct = 0
@@ -233,7 +233,7 @@ def _fire_feats(
     keys: Keys,
     count: int,
 ) -> int:
-    """Once for each feature of the head, of the modifier, or each pair of them; the root has none."""
+    """Fire once for each feature of the head, of the modifier, or each pair of them; the root has none."""
     head_first = feat_start[root + h]
     head_last = feat_start[root + h + 1] if way.head_feat else head_first + 1
     for m in range(1, n + 1):
@@ -257,9 +257,9 @@ def _fire_feats(
 def fire_listed(
     way: Way, nodes: CodedNodes, root: int, n: int, heads: Ints, modifiers: Ints, width: int, work: Work
 ) -> int:
-    """List everything a template says of the arcs heads[k] -> modifiers[k]; returns how much that is.
+    """List what a template fires on the arcs heads[k] -> modifiers[k]; return how many keys that is.
 
-    For templates that may fire several times; one that fires once is better read off the parts of its key.
+    For templates that may fire several times; for the others it is quicker to add up the parts of the key directly.
     """
     codes, feat_start, feats = nodes
     head_keys, modifier_keys, span_keys, seen, cells, keys = work
@@ -287,7 +287,7 @@ def _fire_listed_between(
     cells: Ints,
     keys: Keys,
 ) -> int:
-    """Once for each distinct value strictly between: for its leftmost word there."""
+    """Fire once for each distinct value strictly between head and modifier, at the leftmost word that has it."""
     n = len(values) - 1
     for i in range(1, n + 1):  # seen[i]: the nearest word to the left with the value of i, 0 if there is none
         j = i - 1
@@ -323,7 +323,7 @@ def _fire_listed_feats(
     cells: Ints,
     keys: Keys,
 ) -> int:
-    """Once for each feature of the head, of the modifier, or each pair of them; the root has none."""
+    """Fire once for each feature of the head, of the modifier, or each pair of them; the root has none."""
     count = 0
     for k in range(len(heads)):
         h, m = heads[k], modifiers[k]

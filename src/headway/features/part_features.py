@@ -1,14 +1,13 @@
 """Compiled templates over parts of a tree with any nodes: siblings, grandparents, an arc with the tree around it.
 
 A part is a row of nodes, one for each of the `roles` the features were compiled for: "hsm" for a head, a child and its
-next child, "ghm" with the head's own head, and so on (see `templates`). Its key under a template is, as in `firing`,
-a sum of multiplier times code over the atoms, and of a multiplier times the code of direction or distance, modulo
-2^64; the top bits of it index the template's block of weights (see `blocks`).
+next child, "ghm" for an arc with the head's own head, and so on (see `templates`). As in `firing`, its key under a
+template is the sum of multiplier times code over the atoms, plus a multiplier times the code of direction or distance,
+modulo 2^64. The top bits of the key index the template's block of weights (see `blocks`).
 
-The sum splits by role. For each template and sentence the keys of all n+1 nodes are computed once for each role the
-template uses, O(n); a part then costs one read and one addition for every role, a shift, and one read of the weights:
-O(T (n + P)) for T templates and P parts. What limits it is where the weights lie: a template at a time, so that its
-block stays in the cache.
+The sum splits by role. For each template and sentence, the keys of all n+1 nodes are computed once per role, O(n). Each
+part then costs one read and one addition per role, a shift, and one read of the weights: O(T (n + P)) for T templates
+and P parts. Reading the weights is the bottleneck, so templates are taken one at a time: the block stays in the cache.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Codes = NDArray[np.int32]
 
 
 class PartList(NamedTuple):
-    """The parts of B sentences, in a row: those of sentence b are start[b] .. start[b+1]-1."""
+    """The parts of B sentences, end to end: those of sentence b are start[b] .. start[b+1]-1."""
 
     start: Ints  # (B+1,)
     nodes: Codes  # (P, R) the node of each role: 0 the root, 1 .. n the words, -1 none
@@ -50,7 +49,7 @@ class PartList(NamedTuple):
 
 
 class CompiledParts(NamedTuple):
-    """The templates as arrays; one entry, or row, a template."""
+    """The templates as arrays, with one entry or row per template."""
 
     row: Ints  # (T, K) which of the template's roles an atom looks at, -1: no atom
     shift: Ints  # (T, K) how many words away
@@ -74,7 +73,7 @@ class PartFeatures:
 
     @classmethod
     def compile(cls, roles: str, blocks: Sequence[Block], coder: Coder) -> PartFeatures:
-        """Templates whose blocks are known already, as in a saved model."""
+        """Compile templates whose blocks are known, as in a saved model."""
         check_bits(block.bits for block in blocks)
         bits = [block.bits for block in blocks]
         return cls(roles, tuple(blocks), _compile(roles, [block.template for block in blocks], bits, coder))
@@ -89,10 +88,10 @@ class PartFeatures:
         parts: PartList,
         labels: Ints | None = None,
     ) -> PartFeatures:
-        """Size every block from the parts of the training trees, those of every sentence of `coded`.
+        """Size every block from the `parts` of the training trees, which are those of all sentences of `coded`.
 
-        `labels` (P,) are numbers, where features are to tell labels apart. Templates that say the same as an earlier
-        one are left out.
+        `labels` (P,) are the labels' numbers, given if features include the label. Templates that repeat an earlier one
+        are left out.
         """
         useful = distinct(templates, coder, coded)
         compiled = _compile(roles, useful, [0] * len(useful), coder)
@@ -111,7 +110,7 @@ class PartFeatures:
 
     @property
     def collisions(self) -> float:
-        """The share of the keys of the training trees that share their weight with another."""
+        """The share of the training trees' keys whose weight also serves another key."""
         return collisions_of(self.blocks)
 
     def score(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
@@ -120,18 +119,18 @@ class PartFeatures:
         self._run(batch, parts, weights, scores, None)
 
     def add(self, weights: Weights, batch: Coded, parts: PartList, amounts: Floats) -> None:
-        """Add `amounts` (P,) times f to the weights; zeros cost nothing but the look."""
+        """Add `amounts` (P,) times f to the weights; zeros cost next to nothing."""
         _check(self.roles, parts, batch.lengths, amounts)
         counts = np.flatnonzero(np.abs(amounts) > NEGLIGIBLE)
         self._run(batch, _some(parts, counts), weights, None, amounts[counts])
 
     def score_labels(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
-        """Add w·f of every part with every label to `scores` (P, L)."""
+        """Add w·f of every part with each label to `scores` (P, L)."""
         _check(self.roles, parts, batch.lengths, scores)
         self._run(batch, parts, weights, scores, None)
 
     def add_labels(self, weights: Weights, batch: Coded, parts: PartList, amounts: Floats) -> None:
-        """Add `amounts` (P, L) times the features of the parts with each label to the weights."""
+        """Add `amounts` (P, L) times f of every part with each label to the weights."""
         _check(self.roles, parts, batch.lengths, amounts)
         counts = np.flatnonzero((np.abs(amounts) > NEGLIGIBLE).any(axis=1))
         self._run(batch, _some(parts, counts), weights, None, amounts[counts])
@@ -143,16 +142,16 @@ class PartFeatures:
 
 
 def _check(roles: str, parts: PartList, lengths: Ints, values: Floats | None = None) -> None:
-    """Kernels look at no bounds; a list that was made for other roles or sentences must not get that far."""
+    """Refuse a list made for other roles or sentences; the kernels do not check bounds."""
     size = len(parts.nodes)
     if parts.nodes.shape != (size, len(roles)) or parts.ways.shape != (size, 2):
         raise ShapeError(f"parts over {roles} need nodes (P, {len(roles)}) and ways (P, 2)")
     if len(parts.start) != len(lengths) + 1 or parts.start[0] != 0 or parts.start[-1] != size:
-        raise ShapeError(f"the parts of {len(lengths)} sentences start at 0, and the last of them end with the list")
+        raise ShapeError(f"the parts of {len(lengths)} sentences must start at 0 and end with the list")
     if values is not None and len(values) != size:
         raise ShapeError(f"{len(values)} values for {size} parts")
     if size and not -1 <= parts.nodes.min() <= parts.nodes.max() <= lengths.max():
-        raise ShapeError("a part has a node that no sentence has")
+        raise ShapeError("a part has a node outside the longest sentence")
 
 
 def _some(parts: PartList, counts: Ints) -> PartList:
@@ -207,7 +206,8 @@ def _run(
 ) -> None:
     """scores[p] += weights of the features of part p, or weights += amounts[p] x features of part p.
 
-    Either is None, which is compiled for; and so are values (P,) and, one per label, (P, L).
+    One of scores and amounts is None. The other is (P,), or (P, L) for the features with every label. Numba compiles
+    the kernel for each case and drops the branches of the others.
     """
     start, nodes, ways = parts
     node_keys, keys = _room(lengths, start, nodes.shape[1])
@@ -244,7 +244,7 @@ def _all_keys(
 
 @part
 def _room(lengths: Ints, start: Ints, width: int) -> tuple[Keys, Keys]:
-    """For the keys of the longest sentence's nodes, a row a role, and of the parts of the sentence with most."""
+    """Space for the node keys of the longest sentence, one row per role, and for the keys of the most parts."""
     longest, most = 0, 0
     for b in range(len(lengths)):
         longest = max(longest, lengths[b])
@@ -280,7 +280,7 @@ def _part_keys(
 
 @part
 def _node_keys(templates: CompiledParts, t: int, codes: Codes, root: int, n: int, node_keys: Keys) -> None:
-    """What node i contributes in each role of template t, at i + 1; no node contributes nothing, at 0."""
+    """What node i contributes in each role of template t, at i + 1; a missing node contributes 0, at 0."""
     for k in range(templates.role.shape[1]):
         if templates.role[t, k] < 0:
             break
@@ -299,7 +299,7 @@ def _node_keys(templates: CompiledParts, t: int, codes: Codes, root: int, n: int
 
 @part
 def _gather(keys: Keys, step: np.uint64, drop: np.uint64, block: Weights, scores: Floats) -> None:
-    """Add the weights at the keys to the scores of a template's parts, or of each with every label."""
+    """Add the weights at the keys to the scores."""
     if scores.ndim == 1:
         for p in range(len(scores)):
             scores[p] += block[keys[p] >> drop]
