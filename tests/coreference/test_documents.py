@@ -146,16 +146,16 @@ def test_with_mentions_sorts_both() -> None:
 @pytest.mark.parametrize(
     ("mention", "cause"),
     [
-        (Mention(2, (1,)), "is in no sentence; the document has sentences 0 to 1"),
-        (Mention(-1, (1,)), "is in no sentence"),
-        (Mention(1, (1, 3)), "is not of words 1 to 2"),
-        (Mention(1, ()), "is not of words 1 to 2"),
-        (Mention(1, (0, 1)), "is not of words 1 to 2"),
+        (Mention(2, (1,)), "is outside the document, which has sentences 0 to 1"),
+        (Mention(-1, (1,)), "is outside the document"),
+        (Mention(1, (1, 3)), "does not consist of words 1 to 2"),
+        (Mention(1, ()), "does not consist of words 1 to 2"),
+        (Mention(1, (0, 1)), "does not consist of words 1 to 2"),
         (Mention(1, (2, 1)), "in ascending order"),
         (Mention(1, (2, 2)), "give each once"),
         (Mention(1, (1,), rest="a)"), "no mark can hold"),
         (Mention(1, (1,), rest="a|B=c"), "no mark can hold"),
-        (Mention(0, (1, 2)), "are the same words"),
+        (Mention(0, (1, 2)), "have the same words"),
     ],
 )
 def test_mentions_that_no_document_can_have(mention: Mention, cause: str) -> None:
@@ -174,12 +174,12 @@ def test_without_singletons() -> None:
 
 # What is wrong, the line to look at, the cause.
 WRONG = [
-    (sentence("_", "Entity=1)", comments=("# text = x",)), 3, "closes what the sentence has not opened"),
+    (sentence("_", "Entity=1)", comments=("# text = x",)), 3, "closes a mention that is not open"),
     (sentence("_", "Entity=(1") + sentence("Entity=1)"), 2, r"'\(1' is not closed in its sentence"),
-    (sentence("_") + sentence("_", "Entity=(1)(2)", comments=("# a", "# b")), 6, "the same words are two mentions"),
-    (sentence("Entity=(1(1", "Entity=1)1)"), 1, "the same words are two mentions, of entities '1' and '1'"),
+    (sentence("_") + sentence("_", "Entity=(1)(2)", comments=("# a", "# b")), 6, "the same words are marked twice"),
+    (sentence("Entity=(1(1", "Entity=1)1)"), 1, "the same words are marked twice, as '1' and '1'"),
     (sentence("Entity=(1)|Entity=(2)"), 1, "MISC has Entity= twice"),
-    (sentence("Entity="), 1, "'' is no mark"),
+    (sentence("Entity="), 1, "'' is not a mark"),
     (sentence("_", comments=("# a", "# global.Entity = entity-GRP-infstat")), 2, "expected 'eid' or 'GRP' first"),
     (sentence("_", comments=("# global.Entity =",)), 1, "expected 'eid' or 'GRP' first"),
     (sentence("_", comments=("# global.Entity = eid-etype-etype",)), 1, "each once"),
@@ -220,7 +220,7 @@ def test_marks_on_what_is_no_word() -> None:
     both = with_line(token.replace("Entity=(3)", "XEntity=(3)"), 3, "1.1\tzero" + "\t_" * 7 + "\t_")
     (document,) = read(both)
     assert document.mentions == (Mention(0, (2,)),)
-    with pytest.raises(TreebankError, match="is no mark") as caught:
+    with pytest.raises(TreebankError, match="is not a mark") as caught:
         read(both.replace("Entity=(1)", "Entity=1"))
     assert caught.value.line == 5  # after the comment, the token, word 1 and the empty node
 

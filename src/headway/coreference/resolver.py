@@ -1,4 +1,4 @@
-"""Coreference from end to end: `Resolver.train`, from annotated documents to a model, and `Resolver.resolve`.
+"""Coreference from end to end: train a resolver on annotated documents, then find the clusters of others.
 
 resolver = Resolver.train("train.conllu", dev="dev.conllu")
 for resolved in resolver.resolve(read_documents("new.conllu")):
@@ -38,14 +38,15 @@ Tree = Literal["latent", "closest"]
 
 @dataclass(frozen=True)
 class ResolverSettings:
-    """What a resolver is trained with.
+    """How a resolver is trained.
 
-    `margin` is C of the large-margin version, 0 without; `root_weight` what an arc from the root costs then, beside 1
-    for the others. At a `temperature` of 0 the latent perceptron learns, above 0 a log-linear model, by averaged
-    stochastic gradient in steps of 1 / temperature (`headway.coreference.latent_trees`). The weights are updated after
-    every `stretch` mentions, None: after every document, as in the paper. `mentions` and `sentences` are the sieves'.
-    `types` uses the entity types of the marks, where they will be known. The `tree` behind a gold cluster is latent, or
-    every mention's closest antecedent.
+    `margin` is C of the large-margin version, 0 to do without. Within the margin a wrong arc costs 1, or `root_weight`
+    if it comes from the root. A `temperature` of 0 trains a latent perceptron; above 0, a log-linear model is trained
+    by averaged stochastic gradient in steps of 1 / temperature (`headway.coreference.latent_trees`). The weights are
+    updated after every `stretch` mentions, or with None after every document, as in the paper. `mentions` and
+    `sentences` limit the sieves (`headway.coreference.antecedents`). `types` uses the entity types of the marks; they
+    must then be known for new documents, too. The `tree` behind the gold clusters is latent, or the closest right
+    antecedent of every mention.
     """
 
     epochs: int = 10
@@ -63,20 +64,20 @@ class ResolverSettings:
     def __post_init__(self) -> None:
         for name in ("epochs", "mentions", "patience"):
             if getattr(self, name) < 1:
-                raise TrainingError(f"{name} is {getattr(self, name)}; at least one is needed")
+                raise TrainingError(f"{name} is {getattr(self, name)}; expected at least 1")
         if self.stretch is not None and self.stretch < 1:
-            raise TrainingError(f"stretch is {self.stretch}; expected mentions, at least one, or None")
+            raise TrainingError(f"stretch is {self.stretch}; expected at least 1, or None")
         for name in ("margin", "root_weight", "temperature", "sentences", "seed"):
             value = getattr(self, name)
             if not 0 <= value < np.inf:
-                raise TrainingError(f"{name} is {value}; expected 0 or a number above")
+                raise TrainingError(f"{name} is {value}; expected a number of at least 0")
         if self.tree not in get_args(Tree):
-            raise TrainingError(f"tree is {self.tree!r}; expected any of {', '.join(get_args(Tree))}")
+            raise TrainingError(f"tree is {self.tree!r}; expected one of {', '.join(get_args(Tree))}")
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A document with the clusters that were found, and the tree over its mentions behind them, heads (M+1,)."""
+    """A document with the clusters found, and `heads` (M+1,), the tree over its mentions behind them."""
 
     document: Document
     heads: Ints
@@ -84,7 +85,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Resolver:
-    """A trained model of coreference."""
+    """Finds the clusters of documents with a trained model."""
 
     model: CoreferenceModel
 
@@ -92,7 +93,7 @@ class Resolver:
     def train(cls, train: Source, dev: Source | None = None, *, show: Show | None = None, **settings: Any) -> Resolver:
         """Train on documents with clusters; `settings` are the fields of `ResolverSettings`.
 
-        With `dev`, the weights of the pass with the best CoNLL average are kept, and training stops early.
+        With `dev`, the pass with the best CoNLL average is kept, and training stops early.
         """
         chosen = ResolverSettings(**settings)
         documents = _documents(train, "the training data")
@@ -129,14 +130,14 @@ class Resolver:
             raise ArchiveError(f"{path}: a damaged {KIND} ({error}); save it again") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file; an interruption leaves the old file as it was."""
+        """Write the model to one file; an interruption leaves an existing file as it was."""
         save_archive(self.model.to_archive(), path)
 
     def resolve(self, documents: Iterable[Document], *, find_mentions: bool = False) -> Iterator[Resolved]:
         """The clusters of each document's mentions, one document in memory at a time.
 
-        The clusters that a document comes with are not looked at. With `find_mentions` its mentions are not either:
-        they are those that its trees have (`headway.coreference.tree_mentions`).
+        Clusters already in a document are ignored. With `find_mentions`, so are its mentions: they are found in its
+        trees (`headway.coreference.tree_mentions`).
         """
         for document in documents:
             given = document
@@ -151,14 +152,14 @@ def _documents(source: Source, name: str) -> list[Document]:
     shown = str(source) if isinstance(source, (str, os.PathLike)) else name
     documents = list(read_documents(source) if isinstance(source, (str, os.PathLike)) else source)
     if not any(document.mentions for document in documents):
-        raise TrainingError(f"{shown}: has no Entity= marks in MISC; give documents with annotated mentions")
+        raise TrainingError(f"{shown}: no Entity= marks in MISC; give documents with annotated mentions")
     return documents
 
 
 def _trees(
     documents: Sequence[Document], coder: MentionCoder, sieves: Sieves, settings: ResolverSettings
 ) -> MentionTrees:
-    """The training examples, and features sized from the arcs that gold clusters may have."""
+    """The training examples, with features sized from the arcs that fit the gold clusters."""
     coded = [coder.code(document) for document in documents]
     gold = [document.clusters for document in documents]
     antecedents = [sieves.antecedents(each, clusters) for each, clusters in zip(coded, gold, strict=True)]
