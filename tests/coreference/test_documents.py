@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.coreference import Document, Mention, read_documents, write_documents
+from headway.coreference.documents import documents_checksum
 from headway.errors import TreebankError
 from headway.treebank import Place, Sentence, read_treebank
 
@@ -436,3 +437,51 @@ def test_gum_in_other_clusters() -> None:
     for one, other in zip(changed, read(written(changed)), strict=True):
         assert one.mentions == other.mentions
         assert one.partition() == other.partition()
+
+
+# Checksums
+
+MARKED = """\
+# newdoc id = a
+# global.Entity = GRP-etype
+1\tAnn\tAnn\tPROPN\t_\t_\t2\tnsubj\t_\tEntity=({0}-person)
+2\tsaw\tsee\tVERB\t_\t_\t0\troot\t_\t_
+3\ther\tshe\tPRON\t_\t_\t4\tnmod:poss\t_\tEntity=({1}-animal({0}-person)
+4\tdog\tdog\tNOUN\t_\t_\t2\tobj\t_\tEntity={1})|SpaceAfter=No
+
+"""
+
+
+def marked(text: str, *names: str) -> list[Document]:
+    return list(read_documents(io.StringIO(text.format(*names))))
+
+
+def test_checksums_do_not_depend_on_names() -> None:
+    expected = documents_checksum(marked(MARKED, "1", "2"))
+    assert len(expected) == 16
+    assert documents_checksum(marked(MARKED, "7", "x")) == expected
+    assert documents_checksum(marked(MARKED.replace("\n", "\r\n"), "2", "1")) == expected
+    assert documents_checksum(marked(MARKED.replace("id = a", "id = b"), "2", "1")) == expected
+    stream = io.StringIO()
+    write_documents(marked(MARKED, "one", "two"), stream)
+    assert documents_checksum(marked(stream.getvalue())) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ann\tAnn", "Anna\tAnn"),
+        ("see\tVERB", "saw\tVERB"),
+        ("\t4\tnmod:poss", "\t2\tnmod:poss"),
+        ("nsubj", "obj"),
+        ("Entity=({0}-person)\n2", "Entity=(3-person)\n2"),  # other clusters
+        ("Entity=({0}-person)\n2", "_\n2"),  # other mentions
+        ("({1}-animal({0}-person)", "({1}-animal)({0}-person"),  # other words of them
+    ],
+)
+def test_checksums_depend_on_all_else(old: str, new: str) -> None:
+    changed = MARKED.replace(old, new)
+    assert changed != MARKED
+    if "{0}-person\n" in changed:
+        changed = changed.replace("{1})|", "{0})|")
+    assert documents_checksum(marked(changed, "1", "2")) != documents_checksum(marked(MARKED, "1", "2"))

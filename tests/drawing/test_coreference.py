@@ -641,9 +641,9 @@ def test_a_page_without_mentions_is_the_text() -> None:
     [
         (MentionText(1, 1, 1, "x"), "mention 2 is in sentence 2 of 1"),
         (MentionText(-1, 1, 1, "x"), "mention 2 is in sentence 0 of 1"),
-        (MentionText(0, 2, 3, "x"), "mention 2 has the words 2 to 3 of sentence 1, which has the words 1 to 2"),
-        (MentionText(0, 0, 1, "x"), "the words 0 to 1"),
-        (MentionText(0, 2, 1, "x"), "the words 2 to 1"),
+        (MentionText(0, 2, 3, "x"), "mention 2 has words 2 to 3 of sentence 1, which has words 1 to 2"),
+        (MentionText(0, 0, 1, "x"), "words 0 to 1"),
+        (MentionText(0, 2, 1, "x"), "words 2 to 1"),
     ],
 )
 def test_mentions_outside_the_text_are_refused(mention: MentionText, message: str) -> None:
