@@ -565,8 +565,8 @@ def test_the_later_of_two_that_cross_is_cut_at_the_others_end() -> None:
     text = coreference_page("", [words], mentions, [-1, 0, 1, 2])
     found = [(each.node, each.text) for each in Page(text).boxes]
     assert found == [(1, "a b c d"), (2, "c d"), (2, "e f"), (3, "e")]
-    assert "cut where another ends" in text
-    assert "cut where another ends" not in coreference_page("", [words], mentions[:2], [-1, 0, 0])
+    assert "cut at the end of another" in text
+    assert "cut at the end of another" not in coreference_page("", [words], mentions[:2], [-1, 0, 0])
 
 
 def test_spaces_follow_the_words_that_have_one() -> None:
