@@ -532,10 +532,10 @@ def test_files_that_cannot_be_compared(invoke: Invoke, files: Path, tmp_path: Pa
     toys = toy_coref.documents(TEST, 2)
     fewer.write_text(toy_coref.text(toys[:-1]), encoding="utf-8")
     other.write_text(toy_coref.text([*toys[:2], toys[3], toys[2]]), encoding="utf-8")
-    assert error(gold, fewer) == f"document {TEST} is gold only, not predicted; give two files of one text"
-    assert error(fewer, gold) == f"document {TEST} is predicted only, not gold; give two files of one text"
+    assert error(gold, fewer) == f"document {TEST} is only in the gold file; give two files of the same text"
+    assert error(fewer, gold) == f"document {TEST} is only in the predicted file; give two files of the same text"
     assert error(gold, other) == (
-        f"document 3 ({toys[2].name}) has other words in the predicted file; give two files of one text"
+        f"document 3 ({toys[2].name}) has other words in the predicted file; give two files of the same text"
     )
     other.write_text(toy_coref.text(toys, newdoc=False), encoding="utf-8")
     assert error(gold, other).startswith(f"document 1 ({toys[0].name}) has other words in the predicted file")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.coreference import Document, Mention, read_documents, write_documents
+from headway.coreference.documents import documents_checksum
 from headway.errors import TreebankError
 from headway.treebank import Place, Sentence, read_treebank
 
@@ -146,16 +147,16 @@ def test_with_mentions_sorts_both() -> None:
 @pytest.mark.parametrize(
     ("mention", "cause"),
     [
-        (Mention(2, (1,)), "is in no sentence; the document has sentences 0 to 1"),
-        (Mention(-1, (1,)), "is in no sentence"),
-        (Mention(1, (1, 3)), "is not of words 1 to 2"),
-        (Mention(1, ()), "is not of words 1 to 2"),
-        (Mention(1, (0, 1)), "is not of words 1 to 2"),
+        (Mention(2, (1,)), "is outside the document, which has sentences 0 to 1"),
+        (Mention(-1, (1,)), "is outside the document"),
+        (Mention(1, (1, 3)), "does not consist of words 1 to 2"),
+        (Mention(1, ()), "does not consist of words 1 to 2"),
+        (Mention(1, (0, 1)), "does not consist of words 1 to 2"),
         (Mention(1, (2, 1)), "in ascending order"),
         (Mention(1, (2, 2)), "give each once"),
         (Mention(1, (1,), rest="a)"), "no mark can hold"),
         (Mention(1, (1,), rest="a|B=c"), "no mark can hold"),
-        (Mention(0, (1, 2)), "are the same words"),
+        (Mention(0, (1, 2)), "have the same words"),
     ],
 )
 def test_mentions_that_no_document_can_have(mention: Mention, cause: str) -> None:
@@ -174,12 +175,12 @@ def test_without_singletons() -> None:
 
 # What is wrong, the line to look at, the cause.
 WRONG = [
-    (sentence("_", "Entity=1)", comments=("# text = x",)), 3, "closes what the sentence has not opened"),
+    (sentence("_", "Entity=1)", comments=("# text = x",)), 3, "closes a mention that is not open"),
     (sentence("_", "Entity=(1") + sentence("Entity=1)"), 2, r"'\(1' is not closed in its sentence"),
-    (sentence("_") + sentence("_", "Entity=(1)(2)", comments=("# a", "# b")), 6, "the same words are two mentions"),
-    (sentence("Entity=(1(1", "Entity=1)1)"), 1, "the same words are two mentions, of entities '1' and '1'"),
+    (sentence("_") + sentence("_", "Entity=(1)(2)", comments=("# a", "# b")), 6, "the same words are marked twice"),
+    (sentence("Entity=(1(1", "Entity=1)1)"), 1, "the same words are marked twice, as '1' and '1'"),
     (sentence("Entity=(1)|Entity=(2)"), 1, "MISC has Entity= twice"),
-    (sentence("Entity="), 1, "'' is no mark"),
+    (sentence("Entity="), 1, "'' is not a mark"),
     (sentence("_", comments=("# a", "# global.Entity = entity-GRP-infstat")), 2, "expected 'eid' or 'GRP' first"),
     (sentence("_", comments=("# global.Entity =",)), 1, "expected 'eid' or 'GRP' first"),
     (sentence("_", comments=("# global.Entity = eid-etype-etype",)), 1, "each once"),
@@ -220,7 +221,7 @@ def test_marks_on_what_is_no_word() -> None:
     both = with_line(token.replace("Entity=(3)", "XEntity=(3)"), 3, "1.1\tzero" + "\t_" * 7 + "\t_")
     (document,) = read(both)
     assert document.mentions == (Mention(0, (2,)),)
-    with pytest.raises(TreebankError, match="is no mark") as caught:
+    with pytest.raises(TreebankError, match="is not a mark") as caught:
         read(both.replace("Entity=(1)", "Entity=1"))
     assert caught.value.line == 5  # after the comment, the token, word 1 and the empty node
 
@@ -436,3 +437,51 @@ def test_gum_in_other_clusters() -> None:
     for one, other in zip(changed, read(written(changed)), strict=True):
         assert one.mentions == other.mentions
         assert one.partition() == other.partition()
+
+
+# Checksums
+
+MARKED = """\
+# newdoc id = a
+# global.Entity = GRP-etype
+1\tAnn\tAnn\tPROPN\t_\t_\t2\tnsubj\t_\tEntity=({0}-person)
+2\tsaw\tsee\tVERB\t_\t_\t0\troot\t_\t_
+3\ther\tshe\tPRON\t_\t_\t4\tnmod:poss\t_\tEntity=({1}-animal({0}-person)
+4\tdog\tdog\tNOUN\t_\t_\t2\tobj\t_\tEntity={1})|SpaceAfter=No
+
+"""
+
+
+def marked(text: str, *names: str) -> list[Document]:
+    return list(read_documents(io.StringIO(text.format(*names))))
+
+
+def test_checksums_do_not_depend_on_names() -> None:
+    expected = documents_checksum(marked(MARKED, "1", "2"))
+    assert len(expected) == 16
+    assert documents_checksum(marked(MARKED, "7", "x")) == expected
+    assert documents_checksum(marked(MARKED.replace("\n", "\r\n"), "2", "1")) == expected
+    assert documents_checksum(marked(MARKED.replace("id = a", "id = b"), "2", "1")) == expected
+    stream = io.StringIO()
+    write_documents(marked(MARKED, "one", "two"), stream)
+    assert documents_checksum(marked(stream.getvalue())) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ann\tAnn", "Anna\tAnn"),
+        ("see\tVERB", "saw\tVERB"),
+        ("\t4\tnmod:poss", "\t2\tnmod:poss"),
+        ("nsubj", "obj"),
+        ("Entity=({0}-person)\n2", "Entity=(3-person)\n2"),  # other clusters
+        ("Entity=({0}-person)\n2", "_\n2"),  # other mentions
+        ("({1}-animal({0}-person)", "({1}-animal)({0}-person"),  # other words of them
+    ],
+)
+def test_checksums_depend_on_all_else(old: str, new: str) -> None:
+    changed = MARKED.replace(old, new)
+    assert changed != MARKED
+    if "{0}-person\n" in changed:
+        changed = changed.replace("{1})|", "{0})|")
+    assert documents_checksum(marked(changed, "1", "2")) != documents_checksum(marked(MARKED, "1", "2"))

@@ -63,20 +63,20 @@ def test_parts_of_a_nested_mention_of_the_same_entity() -> None:
 @pytest.mark.parametrize(
     ("values", "word", "cause"),
     [
-        (("", "1)"), 2, "'1)' closes what the sentence has not opened"),
-        (("(1", "2)"), 2, "'2)' closes what the sentence has not opened"),
-        (("(1[1/2]", "1)"), 2, "'1)' closes what the sentence has not opened"),
+        (("", "1)"), 2, "'1)' closes a mention that is not open"),
+        (("(1", "2)"), 2, "'2)' closes a mention that is not open"),
+        (("(1[1/2]", "1)"), 2, "'1)' closes a mention that is not open"),
         (("(1", "(2-person", "1)"), 2, "'(2' is not closed in its sentence; write '2)' at its last word"),
-        (("x", "(2[1/2])"), 1, "'x' is no mark"),
-        (("", "(1)x"), 2, "'x' is no mark"),
-        (("()",), 1, "'()' is no mark"),
-        (("(-person)",), 1, "'(-person)' is no mark"),
-        (("((1)",), 1, "'((1)' is no mark"),
-        (("(1))",), 1, "')' is no mark"),
-        (("(1[0/2])",), 1, "is no mark"),
-        (("(1[1/])",), 1, "is no mark"),
-        (("(1[a])",), 1, "is no mark"),
-        (("(1", "1-person)"), 2, "the closing mark '1-person)' says more than a name"),
+        (("x", "(2[1/2])"), 1, "'x' is not a mark"),
+        (("", "(1)x"), 2, "'x' is not a mark"),
+        (("()",), 1, "'()' is not a mark"),
+        (("(-person)",), 1, "'(-person)' is not a mark"),
+        (("((1)",), 1, "'((1)' is not a mark"),
+        (("(1))",), 1, "')' is not a mark"),
+        (("(1[0/2])",), 1, "is not a mark"),
+        (("(1[1/])",), 1, "is not a mark"),
+        (("(1[a])",), 1, "is not a mark"),
+        (("(1", "1-person)"), 2, "the closing mark '1-person)' has more than a name"),
         (("(1[3/2])",), 1, "is part 3 of 2"),
         (("(1[1/2])", ""), 1, "part '1[1/2]' is not followed by part 2"),
         (("(1[1/3])", "(1[2/3])"), 2, "part '1[2/3]' is not followed by part 3"),
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_named_with_its_word(values: tuple[str, ...], word: int
 
 
 def test_an_empty_value() -> None:
-    with pytest.raises(MarksError, match="'' is no mark"):
+    with pytest.raises(MarksError, match="'' is not a mark"):
         read_spans([(1, "")])
 
 

@@ -183,9 +183,9 @@ def test_comments_blank_lines_and_what_is_said_twice() -> None:
         ("h.head | -", "unknown atom 'h.head'"),
         ("p.head | x", "unknown way 'x'"),
         ("p.head | - a", "unknown way 'a'"),
-        ("p.head", "no template"),
-        ("p.head |", "no template"),
-        ("| -", "no template"),
+        ("p.head", "not a template"),
+        ("p.head |", "not a template"),
+        ("| -", "not a template"),
     ],
 )
 def test_tables_that_make_no_sense(line: str, cause: str) -> None:

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from headway.coreference import CoreferenceScores, evaluate_coreference
+from headway.coreference import CoreferenceScores, evaluate_coreference, score_documents
 from headway.errors import EvaluationError
 
 from .naive_scores import NAMES, Partition, score
 from .score_cases import BLANC_DECIMALS, CASES, CEAF_DECIMALS, REPEATED
+from .toy_documents import head_match_documents
 
 EXAMPLE = ("abc defg", "ab cd fghi")  # Pradhan et al. 2014
 
@@ -336,3 +337,18 @@ def test_the_dictionary_is_plain(key: Partition, response: Partition) -> None:
     assert content.pop("conll") == scores.conll
     assert {name: tuple(ratio.values()) for name, ratio in content.items()} == _figures(scores)
     assert {tuple(ratio) for ratio in content.values()} == {("recall", "precision", "f1")}
+
+
+def test_scores_of_documents() -> None:
+    gold = head_match_documents(77, 4)
+    assert score_documents(gold, gold).conll == 1.0
+    apart = [text.with_clusters(np.arange(len(text.mentions))) for text in gold]
+    assert score_documents(gold, apart).muc.recall == 0.0
+    kept = score_documents(apart, apart, singletons=False)
+    assert kept.conll == 0.0
+    with pytest.raises(EvaluationError, match="document 2 is only in the gold file"):
+        score_documents(gold, gold[:1])
+    with pytest.raises(EvaluationError, match="document 2 is only in the predicted file"):
+        score_documents(gold[:1], gold)
+    with pytest.raises(EvaluationError, match=r"document 1 \(toy\) has other words in the predicted file"):
+        score_documents(gold, reversed(gold))

@@ -565,8 +565,8 @@ def test_the_later_of_two_that_cross_is_cut_at_the_others_end() -> None:
     text = coreference_page("", [words], mentions, [-1, 0, 1, 2])
     found = [(each.node, each.text) for each in Page(text).boxes]
     assert found == [(1, "a b c d"), (2, "c d"), (2, "e f"), (3, "e")]
-    assert "cut where another ends" in text
-    assert "cut where another ends" not in coreference_page("", [words], mentions[:2], [-1, 0, 0])
+    assert "cut at the end of another" in text
+    assert "cut at the end of another" not in coreference_page("", [words], mentions[:2], [-1, 0, 0])
 
 
 def test_spaces_follow_the_words_that_have_one() -> None:
@@ -641,9 +641,9 @@ def test_a_page_without_mentions_is_the_text() -> None:
     [
         (MentionText(1, 1, 1, "x"), "mention 2 is in sentence 2 of 1"),
         (MentionText(-1, 1, 1, "x"), "mention 2 is in sentence 0 of 1"),
-        (MentionText(0, 2, 3, "x"), "mention 2 has the words 2 to 3 of sentence 1, which has the words 1 to 2"),
-        (MentionText(0, 0, 1, "x"), "the words 0 to 1"),
-        (MentionText(0, 2, 1, "x"), "the words 2 to 1"),
+        (MentionText(0, 2, 3, "x"), "mention 2 has words 2 to 3 of sentence 1, which has words 1 to 2"),
+        (MentionText(0, 0, 1, "x"), "words 0 to 1"),
+        (MentionText(0, 2, 1, "x"), "words 2 to 1"),
     ],
 )
 def test_mentions_outside_the_text_are_refused(mention: MentionText, message: str) -> None:

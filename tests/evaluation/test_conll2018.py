@@ -326,7 +326,7 @@ def test_to_dict_is_json() -> None:
         (conllu(["a", "b"], [0, 0]), conllu(["a", "b"]), r"line 1: the tree has 2 roots"),
         (conllu(["a", "b", "c"]), conllu(["a", "b", "c"], [0, 3, 2]), r"line 1.*cycle"),
         (conllu(["a"]), conllu(["a"]).replace("0\tdep", "_\t_"), r"line 1: the sentence has no heads"),
-        (conllu(["a"]), conllu(["a"]).replace("\ta\t", "\t\u00a0\t"), r"line 1: the form of word 1 is only spaces"),
+        (conllu(["a"]), conllu(["a"]).replace("\ta\t", "\t\u00a0\t"), r"line 1: the form of word 1 consists of spaces"),
     ],
 )
 def test_errors(gold: str, predicted: str, message: str) -> None:

@@ -168,17 +168,17 @@ def test_no_interval_where_nothing_is_scored() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: bootstrap_interval([1, 2], [3]), "one count a sentence"),
-        (lambda: bootstrap_interval([[1]], [[2]]), "one count a sentence"),
-        (lambda: bootstrap_interval([0.5], [2]), "right holds something else than counts"),
-        (lambda: bootstrap_interval([-1], [2]), "right holds something else than counts"),
+        (lambda: bootstrap_interval([1, 2], [3]), "one count per sentence"),
+        (lambda: bootstrap_interval([[1]], [[2]]), "one count per sentence"),
+        (lambda: bootstrap_interval([0.5], [2]), "right has other values than counts"),
+        (lambda: bootstrap_interval([-1], [2]), "right has other values than counts"),
         (lambda: bootstrap_interval([1, 4], [2, 3]), r"right\[1\] is larger than words\[1\]"),
         (lambda: bootstrap_interval([0], [0]), "nothing to resample"),
         (lambda: bootstrap_interval([], []), "nothing to resample"),
         (lambda: bootstrap_interval([1], [2], samples=0), "samples is 0"),
         (lambda: bootstrap_interval([1], [2], level=95), "level is 95"),
         (lambda: paired_bootstrap([1], [3], [2]), r"right_b\[0\] is larger"),
-        (lambda: sign_test([1, 2], [1]), "one count a sentence"),
+        (lambda: sign_test([1, 2], [1]), "one count per sentence"),
     ],
 )
 def test_errors(call, message: str) -> None:  # type: ignore[no-untyped-def]

@@ -1,15 +1,15 @@
-"""Which antecedents a mention may have: sieves over the arcs of a document.
+"""The possible antecedents of each mention: sieves over the arcs of a document.
 
 Most of the M^2 / 2 arcs of a document are not worth scoring. As with the sieves of Lee et al. 2011, from which the
-systems of Fernandes et al. 2012 take their antecedents, an arc is kept if any of them lets it through:
+systems of Fernandes et al. 2012 take their candidate arcs, an arc is kept if any sieve lets it through:
 
-    near      the antecedent is one of the `mentions` before
-    pronoun   the mention is a pronoun, and the antecedent not more than `sentences` before, or the same string
+    near      the antecedent is one of the previous `mentions`
+    pronoun   the mention is a pronoun, and the antecedent is at most `sentences` back, or the same string
     match     neither is a pronoun, and core, head, a content word or the initials are the same, at any distance
 
-Arcs go forward only, so every cluster has a tree below its first mention, and the best arborescence of the document is
-each mention's best arc: there are no cycles to break. The root is always a candidate. In training, a mention none of
-whose right antecedents is let through gets the nearest of them, so that every gold cluster has a tree. O(M^2).
+Arcs only go forward, so the best arborescence of a document consists of each mention's best arc: there are no cycles to
+break. The root is always possible. In training, if no sieve lets a right antecedent of a mention through, the nearest
+right one is added, so that every gold cluster has a tree. O(M^2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headway.inference.jit import kernel, part
 
 @dataclass(frozen=True)
 class Antecedents:
-    """Arcs to the mentions of a document: those to m are start[m-1] to start[m], the root's first, then ascending."""
+    """Arcs to the mentions of a document: those to m are start[m-1] to start[m], from the root, then ascending."""
 
     antecedent: Ints  # (K,) 0 is the root
     start: Ints  # (M+1,)
@@ -35,19 +35,19 @@ class Antecedents:
 
     @property
     def mention(self) -> Ints:
-        """(K,) where each arc goes."""
+        """(K,) the mention that each arc goes to."""
         return np.repeat(np.arange(1, len(self.start)), np.diff(self.start))
 
 
 @dataclass(frozen=True)
 class Sieves:
-    """How near an antecedent must be that nothing else speaks for: in mentions, and of a pronoun in sentences."""
+    """How many mentions back an antecedent may be that nothing else suggests; for pronouns, how many sentences."""
 
     mentions: int = 20
     sentences: int = 5
 
     def antecedents(self, coded: CodedDocument, clusters: Ints | None = None) -> Antecedents:
-        """The arcs that a sieve lets through; with gold `clusters` (M,), also what these cannot be without."""
+        """The arcs that a sieve lets through; with gold `clusters` (M,), also those that these need."""
         gold = np.zeros(0, np.int64) if clusters is None else clusters
         start = np.zeros(len(coded.sentence), np.int64)
         _sieve(coded, self.mentions, self.sentences, gold, start, np.zeros(0, np.int64))
@@ -58,7 +58,7 @@ class Sieves:
 
 
 def right_arcs(antecedents: Antecedents, clusters: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which arcs (K,) a tree of these clusters may have: within one, and from the root to its first mention."""
+    """Which arcs (K,) a tree of these clusters may have: within a cluster, and from the root to its first mention."""
     antecedent, mention = antecedents.antecedent, antecedents.mention
     is_first = np.zeros(len(clusters) + 1, np.bool_)
     is_first[1 + np.unique(clusters, return_index=True)[1]] = True
@@ -71,7 +71,7 @@ def right_arcs(antecedents: Antecedents, clusters: Ints) -> np.ndarray[tuple[int
 
 @kernel
 def _sieve(d: CodedDocument, mentions: int, sentences: int, gold: Ints, start: Ints, antecedent: Ints) -> None:
-    """Count each mention's antecedents into start[m]; where there is room for them, list them."""
+    """Count each mention's antecedents in start[m]; if `antecedent` has room for them, list them there instead."""
     listing = len(antecedent) > 0
     sentence, kind, string, lemma, core, initials = d.sentence, d.kind, d.string, d.lemma, d.core, d.initials
     content, content_start = d.content, d.content_start
@@ -102,7 +102,7 @@ def _sieve(d: CodedDocument, mentions: int, sentences: int, gold: Ints, start: I
             start[m] = found
 
 
-# Arrays, not the tuple that holds them: handing that over counts the references of all its arrays, for every pair.
+# Takes arrays, not the tuple that holds them: passing the tuple would count references to all its arrays per pair.
 @part
 def _matches(lemma: Ints, core: Ints, initials: Ints, content: Ints, content_start: Ints, a: int, m: int) -> bool:
     if lemma[a] == lemma[m] or core[a] == core[m]:
@@ -112,7 +112,7 @@ def _matches(lemma: Ints, core: Ints, initials: Ints, content: Ints, content_sta
 
 @part
 def _insert(row: Ints, value: int) -> None:
-    """Into an ascending row whose last place is free."""
+    """Insert into an ascending row whose last place is free."""
     i = len(row) - 1
     while i > 0 and row[i - 1] > value:
         row[i] = row[i - 1]

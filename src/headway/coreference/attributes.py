@@ -1,13 +1,13 @@
-"""What is known of a mention by itself: its attributes as text.
+"""The attributes of a mention, as text.
 
-The head is the first word of a mention whose own head is outside. `kind` tells pronouns, names, other nominals and the
-rest apart; `cite` is the pronoun itself, or the kind. Number, gender and person are the head's features; a coordination
-is plural. `core` is the mention without determiners, case marks and punctuation at its edges. What other mentions of
-the document add: `seen` says whether an earlier one has the same core, or the same head; `count` how many have the head
-at all, as powers of two; `inside` whether an earlier one covers it.
+The head is the first word of a mention whose own head is outside. `kind` distinguishes pronouns, names, other nominals
+and the rest; `cite` is the pronoun itself, or the kind. Number, gender and person are those of the head; a coordination
+is plural. `core` is the mention without determiners, case marks and punctuation at its edges. Three attributes depend
+on the other mentions of the document: `seen` says whether an earlier one has the same core or the same head, `count`
+how many have the same head, in powers of two, and `inside` whether an earlier one contains it.
 
-Who speaks and to whom is taken from the comments `# speaker = ` and `# addressee = ` where a file has them; without the
-second, a speaker talks to who spoke before.
+Speakers and addressees come from the comments `# speaker = ` and `# addressee = `, if the file has them. Without the
+second, a speaker addresses the previous speaker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PRONOUN, NAME, NOMINAL, OTHER = range(4)
 _NOMINAL_TAGS = frozenset({"NOUN", "NUM", "SYM", "X", "ADJ", "DET"})
 _EDGES = frozenset({"det", "det:poss", "nmod:poss", "case", "punct"})
 _FUNCTION_TAGS = frozenset({"PUNCT", "ADP", "DET", "PART"})
-_LONGEST = 8  # words; longer mentions are alike
+_LONGEST = 8  # words; longer mentions count as equally long
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class DescribedMention:
 
     @cached_property
     def head(self) -> int:
-        """The first word whose head is not in the mention."""
+        """The first word whose head is outside the mention."""
         words = set(self.mention.words)
         return next(word for word in self.mention.words if self.heads[word] not in words)
 
     @cached_property
     def core(self) -> tuple[int, ...]:
-        """The words but for determiners, case marks and punctuation at the edges."""
+        """The words without determiners, case marks and punctuation at the edges."""
         words = list(self.mention.words)
         while words[0] != self.head and self.label(words[0]) in _EDGES:
             del words[0]
@@ -69,11 +69,11 @@ class DescribedMention:
         return NOMINAL if tag in _NOMINAL_TAGS else OTHER
 
     def form(self, word: int) -> str:
-        """In lower case; "_" outside the sentence."""
+        """The form in lower case; "_" outside the sentence."""
         return self.sentence.forms[word - 1].lower() if 0 < word <= len(self.sentence) else "_"
 
     def lemma(self, word: int) -> str:
-        """In lower case; the form where there is no lemma, "_" for the root."""
+        """The lemma in lower case, or the form if there is no lemma; "_" for the root."""
         lemma = self.sentence.lemmas[word - 1] if word else "_"
         return self.form(word) if lemma == "_" else lemma.lower()
 
@@ -84,18 +84,18 @@ class DescribedMention:
         return " ".join(map(self.form, words))
 
     def content(self) -> set[str]:
-        """The lemmas of the core's words that are no function words."""
+        """The lemmas of the core's content words."""
         return {self.lemma(word) for word in self.core if self.sentence.upos[word - 1] not in _FUNCTION_TAGS}
 
     def initials(self) -> str:
-        """What a name of several words may be shortened to; "_" for anything else."""
+        """What a name of several words may be abbreviated to; "_" for anything else."""
         if self.kind != NAME or len(self.core) < 2:
             return "_"
         first = (self.sentence.forms[word - 1][0] for word in self.core)
         return "".join(letter for letter in first if letter.isupper()).lower() or "_"
 
     def attributes(self) -> dict[str, str]:
-        """Those that need no other mention."""
+        """The attributes that do not depend on other mentions."""
         words, head = self.mention.words, self.head
         feats = _features(self.sentence.feats[head - 1])
         governor = self.lemma(self.heads[head])
@@ -123,7 +123,7 @@ class DescribedMention:
         }
 
     def _determiner(self) -> str:
-        """The article or demonstrative at the beginning; of a possessive or a number only that it is one."""
+        """The article or demonstrative that begins the mention; for a possessive or a number, its tag."""
         first = self.mention.words[0]
         tag = self.sentence.upos[first - 1]
         if first == self.head or tag not in ("DET", "PRON", "NUM"):
@@ -132,7 +132,7 @@ class DescribedMention:
 
 
 def describe_mentions(document: Document) -> list[tuple[DescribedMention, dict[str, str]]]:
-    """Every mention of a document with all its attributes."""
+    """The mentions of a document, each with all its attributes."""
     trees = [require_tree(sentence).tolist() for sentence in document.sentences]
     talk = _talk(document.sentences)
     found = [
@@ -143,7 +143,7 @@ def describe_mentions(document: Document) -> list[tuple[DescribedMention, dict[s
     counts = Counter(attributes["lemma"] for _, attributes in described)
     cores: set[str] = set()
     lemmas: set[str] = set()
-    covered = (-1, 0)  # the sentence, and its last word in a mention so far
+    covered = (-1, 0)  # the sentence, and the last word of it that a mention has covered so far
     for mention, attributes in described:
         core, lemma = mention.text(mention.core), attributes["lemma"]
         attributes["seen"] = "string" if core in cores else "head" if lemma in lemmas else "new"
@@ -160,7 +160,7 @@ def _talk(sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
     """Who speaks each sentence, and to whom; "" where nobody is named."""
     speakers = [comment(sentence, "speaker") or "" for sentence in sentences]
     named = list(dict.fromkeys(filter(None, speakers)))
-    other = named[1] if len(named) > 1 else ""  # whom the first speaker talks to
+    other = named[1] if len(named) > 1 else ""  # whom the first speaker addresses
     talk, last = [], ""
     for sentence, speaker in zip(sentences, speakers, strict=True):
         if last and speaker and speaker != last:

@@ -1,4 +1,4 @@
-"""Clusters without learning, to compare with: all mentions apart, all together, or together by their heads."""
+"""Baselines without learning: every mention apart, all together, or together when their heads match."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from headway.coreference.documents import Document
 
 
 def all_singletons(document: Document) -> Ints:
-    """Every mention is a cluster."""
+    """Every mention is a cluster of its own."""
     return np.arange(len(document.mentions))
 
 
 def one_cluster(document: Document) -> Ints:
-    """All mentions are one cluster."""
+    """All mentions form one cluster."""
     return np.zeros(len(document.mentions), np.int64)
 
 
 def head_match(document: Document) -> Ints:
-    """Mentions whose heads have the same lemma are a cluster; pronouns those of the same form."""
+    """Mentions whose heads have the same lemma form a cluster; so do pronouns of the same form."""
     numbers: dict[Hashable, int] = {}
     found = [
         (mention.kind == PRONOUN, attributes["cite"] if mention.kind == PRONOUN else attributes["lemma"])

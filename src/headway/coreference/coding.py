@@ -1,4 +1,4 @@
-"""Documents as numbers: what the compiled comparisons and templates read.
+"""Documents as numbers, for the compiled comparisons and templates.
 
 A `MentionCoder` numbers the values of each attribute that occur at least `LEAST` times in the training data. Mention m
 of a document is row m of `codes`; row 0 is the artificial root, whose children start clusters. The other arrays compare
@@ -28,9 +28,9 @@ _FIRST = 2
 
 
 class CodedDocument(NamedTuple):
-    """A document of M mentions and W words. Arrays of mentions have M + 1 entries, the root's first.
+    """A document of M mentions and W words. Arrays over mentions have M + 1 entries, the root's first.
 
-    Words are counted from 0 through the document. Texts are equal where their numbers are; 0 is "none".
+    Words are numbered from 0 through the document. Texts are equal if their numbers are; 0 is "none".
     """
 
     codes: NDArray[np.int32]  # (M+1, attributes)
@@ -64,7 +64,7 @@ class MentionCoder:
 
     @classmethod
     def learn(cls, documents: Iterable[Document]) -> MentionCoder:
-        """Number the values that occur often enough to learn from."""
+        """Number the values that are frequent enough to learn from."""
         counts: dict[str, Counter[str]] = {name: Counter() for name in ATTRIBUTES}
         for document in documents:
             for _, attributes in describe_mentions(document):
@@ -74,13 +74,13 @@ class MentionCoder:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Sequence[str]]) -> MentionCoder:
-        """The coder that numbers these values in this order, as a saved model lists them."""
+        """A coder that numbers these values in this order, as listed in a saved model."""
         if set(values) != set(ATTRIBUTES):
             raise TemplateError(f"a coder needs values for the attributes {', '.join(ATTRIBUTES)}")
         return cls({name: {v: i for i, v in enumerate(values[name], start=_FIRST)} for name in ATTRIBUTES})
 
     def code(self, document: Document) -> CodedDocument:
-        """A document as numbers, O(words of its mentions)."""
+        """Turn a document into numbers, O(words of its mentions)."""
         described = describe_mentions(document)
         codes = np.zeros((len(described) + 1, len(ATTRIBUTES)), np.int32)
         for column, name in enumerate(ATTRIBUTES):
@@ -129,7 +129,7 @@ class _Numbers:
 
 
 def _column(values: Iterable[int]) -> Ints:
-    """The mentions' values behind the root's."""
+    """The value of the root, -1, and then those of the mentions."""
     return np.fromiter((-1, *values), np.int64)
 
 

@@ -1,17 +1,18 @@
 """Documents with mentions and clusters: `Entity=` in CoNLL-U, read and written back.
 
-`# newdoc id = NAME` starts a document; sentences before the first one are a document of their own, named "". The
-comment `# global.Entity = eid-etype-...` (or `GRP-...`, as in GUM) names the fields of the marks, for its document and
-those after it until another. A cluster is the set of mentions with one entity name in one document. A mention is a set
-of words of one sentence; a set of words is at most one mention of its document, since the metrics ask which mention of
-one clustering is which of the other. Marks on multiword tokens and empty nodes are refused: these are no words.
+`# newdoc id = NAME` starts a document; sentences before the first such comment form a document of their own, named "".
+The comment `# global.Entity = eid-etype-...` (or `GRP-...`, as in GUM) names the fields of the marks, for its document
+and for those that follow, until the next such comment. A cluster is the set of mentions with the same entity name in
+one document. A mention is a set of words of one sentence. No two mentions of a document have the same words: the
+metrics have to find each mention of one clustering in the other. Marks on multiword tokens and empty nodes are refused,
+because these are not words.
 
 Reading holds one document at a time and takes time linear in the file. Writing gives entities new names, 1, 2, ... in
-the order of their first mentions; where the header says `eid` they are e1, e2, ... and go on from document to document,
-as eids are unique in a file. All else stays as it was, except what refers to entities by name (`Bridge=`, `SplitAnte=`
-and GUM's comment `meta::salientEntities`): an old name becomes the name of the cluster that has all its mentions, and
-a reference is left out where no cluster has, or where both its ends fell into one. The antecedents in a `SplitAnte=`
-stay as many as they were, or all are left out.
+the order of their first mentions. If the header says `eid`, they are e1, e2, ... and continue through the documents,
+because eids are unique in a file. Everything else is kept, except references to entities by name (`Bridge=`,
+`SplitAnte=` and GUM's comment `meta::salientEntities`): an old name becomes the name of the cluster that has all its
+mentions. A reference is dropped if there is no such cluster, or if both its ends are now in the same one. The
+antecedents in a `SplitAnte=` are kept or dropped together.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _NAMES = ("eid", "GRP")  # what headers call the entity's name
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Words of one sentence that name something.
+    """Words of one sentence that refer to something.
 
     `sentence` counts from 0 in the document; `words` are word numbers of that sentence (1..n), ascending, not
-    necessarily adjacent. `rest` is what the mark says besides the entity's name; `type` is the entity type if the
+    necessarily adjacent. `rest` has the fields of the mark after the entity's name; `type` is the entity type if the
     header names a field "etype", else "_".
     """
 
@@ -55,10 +56,10 @@ class Mention:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Document:
-    """Sentences with mentions in clusters.
+    """Sentences, the mentions in them, and the clusters of mentions.
 
     `mentions` are sorted by sentence, first word, last word (largest first), words. `clusters` (M,) gives each
-    mention's cluster, numbered from 0 in the order of first mentions. `fields` are those of the header, () without one.
+    mention's cluster, numbered from 0 in the order of first mentions. `fields` are those of the header, if any.
     """
 
     name: str
@@ -73,11 +74,11 @@ class Document:
         return f"<Document {self.name!r} of {counts}: {self.place}>"
 
     def with_clusters(self, clusters: ArrayLike) -> Document:
-        """The same mentions in other clusters: one integer a mention, the same integer for the same cluster."""
+        """The same mentions in other clusters: one integer per mention, equal integers for the same cluster."""
         return replace(self, clusters=_renumbered(clusters, len(self.mentions)))
 
     def with_mentions(self, mentions: Iterable[Mention], clusters: ArrayLike) -> Document:
-        """The same sentences with other mentions, in any order, and the cluster of each."""
+        """The same sentences with other mentions, in any order, and the cluster of each one."""
         given = tuple(mentions)
         numbers = _renumbered(clusters, len(given))
         for mention in given:
@@ -86,7 +87,7 @@ class Document:
         found = tuple(given[i] for i in order)
         for one, other in pairwise(found):
             if _position(one) == _position(other):
-                cause = f"{one} and {other} are the same words; give one mention of them"
+                cause = f"{one} and {other} have the same words; give only one of them"
                 raise TreebankError(cause, *_where(self.sentences[one.sentence].place))
         return replace(self, mentions=found, clusters=_renumbered(numbers[order], len(found)))
 
@@ -97,7 +98,7 @@ class Document:
         return replace(self, mentions=mentions, clusters=_renumbered(self.clusters[kept], len(mentions)))
 
     def partition(self) -> list[frozenset[Hashable]]:
-        """The clusters as sets of (sentence, words): what the metrics take."""
+        """The clusters as sets of (sentence, words), as the metrics take them."""
         sets: list[set[Hashable]] = [set() for _ in range(int(self.clusters.max(initial=-1)) + 1)]
         for mention, cluster in zip(self.mentions, self.clusters.tolist(), strict=True):
             sets[cluster].add((mention.sentence, mention.words))
@@ -105,14 +106,14 @@ class Document:
 
     def _require_mention(self, mention: Mention) -> None:
         if not 0 <= mention.sentence < len(self.sentences):
-            cause = f"{mention} is in no sentence; the document has sentences 0 to {len(self.sentences) - 1}"
+            cause = f"{mention} is outside the document, which has sentences 0 to {len(self.sentences) - 1}"
             raise TreebankError(cause, *_where(self.place))
         sentence, words = self.sentences[mention.sentence], mention.words
         if not words or words[0] < 1 or words[-1] > len(sentence) or tuple(sorted(set(words))) != words:
-            cause = f"{mention} is not of words 1 to {len(sentence)}; give each once, in ascending order"
+            cause = f"{mention} does not consist of words 1 to {len(sentence)}; give each once, in ascending order"
             raise TreebankError(cause, *_where(sentence.place))
         if re.search(r"[()|\t\r\n]", mention.rest):
-            cause = f"{mention} has a rest that no mark can hold; leave out brackets, '|' and line ends"
+            cause = f"{mention} has a rest that no mark can hold; remove brackets, '|', tabs and line ends"
             raise TreebankError(cause, *_where(sentence.place))
 
 
@@ -121,8 +122,8 @@ def read_documents(
 ) -> Iterator[Document]:
     """The documents of a CoNLL-U file, one at a time; without marks they have no mentions.
 
-    Marks that make no sense are a TreebankError. With `skip_bad` that error goes to the function instead, and the
-    document is left out; a line that is no CoNLL-U is an error all the same, as it may be one that starts a document.
+    Malformed marks are a TreebankError. With `skip_bad`, the error is passed to that function instead, and the document
+    is skipped. A line that is not CoNLL-U is always an error, because it might be one that starts a document.
 
     >>> import io
     >>> stream = io.StringIO("1\\tShe\\t_\\t_\\t_\\t_\\t_\\t_\\t_\\tEntity=(1)\\n")
@@ -143,12 +144,12 @@ def read_documents(
 
 
 def write_documents(documents: Iterable[Document], target: PathOrStream) -> None:
-    """Write documents as CoNLL-U to a path (whole or not at all), a stream or standard output ("-")."""
+    """Write documents as CoNLL-U to a path (completely or not at all), a stream, or standard output ("-")."""
     write_treebank(_marked_sentences(documents), target, format="conllu")
 
 
 def documents_checksum(documents: Iterable[Document]) -> str:
-    """Names the data a figure comes from: words, trees, mentions and clusters, whatever the names of the entities."""
+    """A checksum of words, trees, mentions and clusters; the names of the entities do not matter."""
     digest = hashlib.sha256()
     for document in documents:
         for sentence in document.sentences:
@@ -188,7 +189,7 @@ def _document(name: str, sentences: tuple[Sentence, ...], fields: tuple[str, ...
 
 
 def _header(sentences: Sequence[Sentence]) -> tuple[str, ...]:
-    """The fields that the document's comments name, () if they name none."""
+    """The fields that the document's comments name, if any."""
     found: tuple[str, ...] = ()
     for sentence in sentences:
         for offset, comment in enumerate(sentence.layout.comments):
@@ -211,7 +212,7 @@ def _header(sentences: Sequence[Sentence]) -> tuple[str, ...]:
 
 
 def _spans(sentence: Sentence) -> list[Span]:
-    """The mentions that the sentence's marks show, or an error that names the line."""
+    """The mentions marked in a sentence, or an error that names the line."""
     if not _says_entity(sentence):
         return []
     _refuse_marks_without_word(sentence)
@@ -221,7 +222,7 @@ def _spans(sentence: Sentence) -> list[Span]:
         for span in spans:
             if span.words in seen:
                 both = f"{shown(seen[span.words])} and {shown(span.name)}"
-                raise MarksError(span.words[0], f"the same words are two mentions, of entities {both}; remove one")
+                raise MarksError(span.words[0], f"the same words are marked twice, as {both}; remove one of the two")
             seen[span.words] = span.name
     except MarksError as problem:
         raise TreebankError(str(problem), *_where_word(sentence, problem.word)) from None
@@ -230,7 +231,7 @@ def _spans(sentence: Sentence) -> list[Span]:
 
 def _says_entity(sentence: Sentence) -> bool:
     layout = sentence.layout
-    if layout.format != "conllu":  # there the column is PDEPREL
+    if layout.format != "conllu":  # in CoNLL-X the column is PDEPREL
         return False
     return any("Entity=" in misc for misc in layout.misc) or any("Entity=" in line for _, line in layout.extra_lines)
 
@@ -241,7 +242,7 @@ def _values(column: Iterable[str]) -> Iterator[tuple[int, str]]:
             continue
         values = [item[7:] for item in misc.split("|") if item.startswith("Entity=")]
         if len(values) > 1:
-            raise MarksError(word, "MISC has Entity= twice; write all marks of a word into one")
+            raise MarksError(word, "MISC has Entity= twice; write all marks of a word in one")
         yield from ((word, value) for value in values)
 
 
@@ -259,7 +260,7 @@ def _refuse_marks_without_word(sentence: Sentence) -> None:
 
 
 def _marked_sentences(documents: Iterable[Document]) -> Iterator[Sentence]:
-    """The sentences of documents with `Entity=` as the clusters want it."""
+    """The sentences of documents, with `Entity=` according to the clusters."""
     in_force: tuple[str, ...] = ()
     eids = 0
     for document in documents:
@@ -296,7 +297,7 @@ def _refers_to_entities(sentence: Sentence) -> bool:
 
 
 def _new_names(document: Document, names: Sequence[str]) -> dict[str, str]:
-    """What the entities of the document's sentences are called now: those whose mentions are all in one cluster."""
+    """The new name of each entity in the document's marks whose mentions are all in one cluster."""
     cluster_of = {
         (mention.sentence, mention.words): cluster
         for mention, cluster in zip(document.mentions, document.clusters.tolist(), strict=True)
@@ -310,7 +311,7 @@ def _new_names(document: Document, names: Sequence[str]) -> dict[str, str]:
 
 
 def _with_marks(sentence: Sentence, spans: Sequence[Span], new_name: Mapping[str, str]) -> Sentence:
-    """The sentence with marks of these spans and no others, and what refers to entities under their new names."""
+    """The sentence with marks for these spans and no others, and with references to the entities' new names."""
     layout = sentence.layout
     try:
         marks = write_spans(spans)
@@ -326,7 +327,7 @@ def _with_marks(sentence: Sentence, spans: Sequence[Span], new_name: Mapping[str
 
 
 def _with_entity(misc: str, marks: str, new_name: Mapping[str, str]) -> str:
-    """A word's MISC with these marks: where marks were, else in the alphabetical place."""
+    """A word's MISC with these marks, where the old marks were, or else in alphabetical order."""
     if misc == "_":
         return f"Entity={marks}" if marks else "_"
     if not marks and "Entity=" not in misc and not any(key in misc for key in _LINKS):
@@ -350,8 +351,8 @@ def _with_entity(misc: str, marks: str, new_name: Mapping[str, str]) -> str:
 
 
 def _renamed_links(value: str, new_name: Mapping[str, str], *, together: bool) -> str:
-    """Links "A<B" or "A<B:relation", commas between them, under the new names; "" if none can stay."""
-    kept: dict[str, str] = {}  # with what B was called
+    """Links "A<B" or "A<B:relation", separated by commas, with the new names; "" if none is left."""
+    kept: dict[str, str] = {}  # with the old name of B
     incomplete: set[str] = set()
     for link in value.split(","):
         source, _, rest = link.partition("<")
@@ -366,7 +367,7 @@ def _renamed_links(value: str, new_name: Mapping[str, str], *, together: bool) -
 
 
 def _with_salient(comment: str, new_name: Mapping[str, str]) -> str:
-    """GUM's list of salient entities, "NAME (count), ...", under the new names; other comments as they are."""
+    """GUM's list of salient entities, "NAME (count), ...", with the new names; other comments are unchanged."""
     match = _SALIENT.fullmatch(comment)
     if match is None:
         return comment
@@ -375,7 +376,7 @@ def _with_salient(comment: str, new_name: Mapping[str, str]) -> str:
 
 
 def _with_header(sentence: Sentence, fields: tuple[str, ...]) -> Sentence:
-    """The sentence with the comment that names the fields: after the one that starts the document, or first."""
+    """The sentence with the comment that names the fields, after the one that starts the document, or first."""
     comments = sentence.layout.comments
     place = next((i for i, comment in enumerate(comments, start=1) if _NEW_DOCUMENT.fullmatch(comment)), 0)
     header = f"# global.Entity = {'-'.join(fields)}"
@@ -386,7 +387,7 @@ def _renumbered(clusters: ArrayLike, count: int) -> Ints:
     """The clusters (count,) numbered from 0 in the order in which they first appear."""
     given = np.asarray(clusters)
     if given.shape != (count,) or (count and given.dtype.kind not in "iu"):
-        raise ValueError(f"clusters are {given.dtype} of shape {given.shape}; expected {count} integers, one a mention")
+        raise ValueError(f"clusters is {given.dtype} of shape {given.shape}; expected {count} integers")
     _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
     rank: Ints = np.argsort(np.argsort(first)).astype(np.int64)
     return rank[inverse]
@@ -412,7 +413,7 @@ def _where(place: Place, offset: int = 0) -> tuple[str, int | None]:
 
 
 def _where_word(sentence: Sentence, word: int) -> tuple[str, int | None]:
-    """The file and the line of a word."""
+    """The file and the line that a word is on."""
     layout = sentence.layout
     before = sum(words_before < word for words_before, _ in layout.extra_lines)
     return _where(sentence.place, len(layout.comments) + before + word - 1)

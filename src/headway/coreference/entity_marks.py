@@ -1,14 +1,15 @@
 """The syntax of `Entity=` in MISC (CorefUD 1.0, UD English-GUM): brackets around the words of each mention.
 
-`(7-person-new` opens a mention of entity 7, `7)` closes it, `(7-person-new)` is a mention of one word; what follows the
-name are the fields that the file's header names, kept as they are. A value is a run of marks. The mention opened last
-is closed first among those of one entity; mentions of different entities may cross. A mention with gaps is written in
-parts, each marked `(7[1/2]-person-new` ... `7[1/2])`; a part belongs to the mention of that entity and number of parts
-that was begun last and is not complete.
+`(7-person-new` opens a mention of entity 7, `7)` closes it, `(7-person-new)` is a mention of one word. After the name
+come the fields that the file's header names; they are kept as they are. A value is a sequence of marks. Among mentions
+of one entity, the one opened last is closed first; mentions of different entities may cross. A mention with gaps is
+written in parts, each marked `(7[1/2]-person-new` ... `7[1/2])`. A part belongs to the latest incomplete mention of
+that entity with that number of parts.
 
-On one word CorefUD has closing marks (innermost first), opening ones (outermost first), mentions of one word, in that
-order; without opening marks the mentions of one word come first. Reading takes any order, in time linear in the words
-and marks. Writing sorts; only where mentions of one entity cross or have gaps are those compared with each other.
+On one word, CorefUD puts closing marks first (innermost first), then opening ones (outermost first), then mentions of
+one word; without opening marks, mentions of one word come first. Marks are read in any order, in time linear in the
+words and marks. Writing sorts them; mentions are compared with each other only if they are of one entity and cross or
+have gaps.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _MARK = re.compile(
     r"(?:-(?P<rest>[^()]*))?(?P<closes>\))?"
 )
 
-# Nested mentions hold their words again; no sentence has so many, but a broken or hostile file may.
+# Nested mentions repeat words. No real sentence has this many, but a broken or hostile file may.
 MOST_WORDS = 1_000_000  # of all mentions of a sentence together
 
 
 class MarksError(Exception):
-    """What is wrong with the marks of a sentence, and at which word."""
+    """What is wrong with the marks of a sentence, and the word where it is wrong."""
 
     def __init__(self, word: int, cause: str) -> None:
         super().__init__(cause)
@@ -39,7 +40,7 @@ class MarksError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One mark; `rest` is what an opening mark says besides the name. `part` of `parts` is 1 of 1 without gaps."""
+    """One mark; `rest` has the fields of an opening mark after the name. Without gaps, `part` is 1 of 1 `parts`."""
 
     name: str
     opens: bool
@@ -51,7 +52,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A mention in its sentence: the entity's name, its words (ascending), the other fields of its mark."""
+    """A mention in its sentence: the name of the entity, the words (ascending), the other fields of the mark."""
 
     name: str
     words: tuple[int, ...]
@@ -59,7 +60,7 @@ class Span:
 
 
 def parse_marks(value: str, word: int) -> Iterator[Mark]:
-    """The marks of one value of `Entity=`; `word` is where it stands.
+    """The marks in one value of `Entity=`, which stands at `word`.
 
     >>> [(mark.name, mark.opens, mark.closes, mark.rest) for mark in parse_marks("7)(5-person(3)", 1)]
     [('7', False, True, ''), ('5', True, False, 'person'), ('3', True, True, '')]
@@ -68,18 +69,18 @@ def parse_marks(value: str, word: int) -> Iterator[Mark]:
     while position < len(value) or not value:
         match = _MARK.match(value, position)
         if match is None or not (match["opens"] or match["closes"]):
-            raise MarksError(word, f"{shown(value[position:])} is no mark; write '(NAME-...', 'NAME)' or '(NAME-...)'")
+            raise MarksError(word, f"{shown(value[position:])} is not a mark; write '(NAME-...', 'NAME)', '(NAME-...)'")
         if not match["opens"] and match["rest"] is not None:
-            raise MarksError(word, f"the closing mark {shown(match[0])} says more than a name; write 'NAME)'")
+            raise MarksError(word, f"the closing mark {shown(match[0])} has more than a name; write 'NAME)'")
         part, parts = int(match["part"] or 1), int(match["parts"] or 1)
         if part > parts:
-            raise MarksError(word, f"the mark {shown(match[0])} is part {part} of {parts}; number parts from 1 on")
+            raise MarksError(word, f"the mark {shown(match[0])} is part {part} of {parts}; number the parts from 1")
         yield Mark(match["name"], bool(match["opens"]), bool(match["closes"]), match["rest"] or "", part, parts)
         position = match.end()
 
 
 def read_spans(values: Iterable[tuple[int, str]]) -> list[Span]:
-    """The mentions of a sentence from its values of `Entity=`, each with its word, ascending.
+    """The mentions of a sentence, from the values of `Entity=`, each with its word, in ascending order.
 
     >>> read_spans([(1, "(1-person"), (2, "(2)"), (4, "1)")])
     [Span(name='1', words=(1, 2, 3, 4), rest='person'), Span(name='2', words=(2,), rest='')]
@@ -98,7 +99,7 @@ def read_spans(values: Iterable[tuple[int, str]]) -> list[Span]:
                     still_open[key].append(len(ends) - 1)
                 continue
             if not still_open[key]:
-                raise MarksError(word, f"{shown(_label(mark) + ')')} closes what the sentence has not opened; open it")
+                raise MarksError(word, f"{shown(_label(mark) + ')')} closes a mention that is not open; open it")
             place = still_open[key].pop()
             ends[place] = word
             total += word - pieces[place][1] + 1
@@ -113,7 +114,7 @@ def read_spans(values: Iterable[tuple[int, str]]) -> list[Span]:
 
 
 def write_spans(spans: Iterable[Span]) -> dict[int, str]:
-    """The values of `Entity=` by word that `read_spans` reads as these spans.
+    """The values of `Entity=`, by word, that `read_spans` reads as these spans.
 
     >>> write_spans([Span("1", (1, 2, 3), "person"), Span("2", (3,))])
     {1: '(1-person', 3: '(2)1)'}
@@ -148,7 +149,7 @@ class _Piece(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A mention some of whose parts were read; the first part's `rest` is the mention's."""
+    """A mention of which some parts have been read; its `rest` is that of the first part."""
 
     rest: str
     last: Mark
@@ -156,7 +157,7 @@ class _Begun(NamedTuple):
 
 
 def _joined(pieces: Iterable[tuple[Mark, range]]) -> list[Span]:
-    """Put mentions with gaps together; the pieces come in the order of their opening marks."""
+    """Put mentions with gaps together; the pieces are in the order of their opening marks."""
     spans: list[Span] = []
     begun: defaultdict[tuple[str, int], list[_Begun]] = defaultdict(list)
     for mark, words in pieces:
@@ -183,8 +184,8 @@ def _joined(pieces: Iterable[tuple[Mark, range]]) -> list[Span]:
 def _pieces(spans: list[Span]) -> Iterator[_Piece]:
     """The pieces of one entity's mentions in one sentence, cut so that reading puts the right ones together.
 
-    Mentions without parts must not cross, and of mentions in equally many parts one must lie in a gap of the other or
-    beside it. Otherwise the larger one is cut into more parts, since it has more words to cut between.
+    Mentions without parts must not cross. Of two mentions with the same number of parts, one must lie in a gap of the
+    other or beside it. Otherwise the larger one is cut into more parts, because it has more words to cut between.
     """
     if not _needs_parts(spans):
         yield from (_Piece(span.words[0], span.words[-1], span.name, span.rest) for span in spans)
@@ -207,7 +208,7 @@ def _pieces(spans: list[Span]) -> Iterator[_Piece]:
 
 
 def _needs_parts(spans: Sequence[Span]) -> bool:
-    """Has one a gap, or do two cross? Linear but for sorting."""
+    """Does one have a gap, or do two cross? Linear except for sorting."""
     ends: list[int] = []
     for first, last, count in sorted((span.words[0], -span.words[-1], len(span.words)) for span in spans):
         while ends and ends[-1] <= first:
@@ -219,11 +220,11 @@ def _needs_parts(spans: Sequence[Span]) -> bool:
 
 
 def _confused(one: Span, other: Span, parts: int) -> bool:
-    """Would marks of these two mentions, both in so many parts, be read as other mentions?"""
+    """Would the marks of these two mentions, each in this many parts, be read as other mentions?"""
     if parts > 1:
         return _reaches_into(one, other) and _reaches_into(other, one)
     (left, left_end), (right, right_end) = sorted((span.words[0], span.words[-1]) for span in (one, other))
-    return left < right < left_end < right_end  # where one ends and one begins, the end is written first
+    return left < right < left_end < right_end  # where one ends and the other begins, the end is written first
 
 
 def _reaches_into(one: Span, other: Span) -> bool:
@@ -238,7 +239,7 @@ def _runs(words: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _cut(runs: list[tuple[int, ...]], parts: int) -> list[tuple[int, ...]]:
-    """The runs in so many parts: single words are cut off the front."""
+    """The runs cut into this many parts, by cutting single words off the front."""
     result: list[tuple[int, ...]] = []
     spare = parts - len(runs)
     for run in runs:
@@ -258,5 +259,5 @@ def _label(mark: Mark) -> str:
 
 
 def shown(value: str) -> str:
-    """Text from a file, safe to print: quoted, escaped and cut."""
+    """Text from a file, made safe to print: quoted, escaped and cut."""
     return ascii(value) if len(value) <= 30 else f"{value[:30]!a}..."

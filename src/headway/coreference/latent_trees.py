@@ -1,22 +1,22 @@
 """Coreference as latent trees (fernandes2012 section 2.3): what the latent structure perceptron learns from.
 
-A document's mentions are the nodes of a tree below an artificial root. What hangs below one child of the root is a
-cluster, so a tree h leads to clusters y; many trees lead to the same. Scores are those of the candidate arcs, w·f.
+The mentions of a document are the nodes of a tree below an artificial root. What hangs below one child of the root is a
+cluster, so each tree h stands for clusters y, and many trees stand for the same clusters. Arcs have scores w·f.
 
-    best          h^ = each mention's best arc (arcs go forward: no cycles)
-    constrained   h~ = each mention's best arc among those that the gold clusters may have
+    best          h^ = each mention's best arc (arcs go forward, so there are no cycles)
+    constrained   h~ = each mention's best arc among those that fit the gold clusters
 
-An arc that is not in h~ costs 1, one from the root `root_weight`, as Fernandes, dos Santos and Milidiú weigh it: above
-1, starting a cluster that nobody asked for is worse than joining a wrong one.
+An arc that is not in h~ costs 1, or `root_weight` if it comes from the root, as in Fernandes, dos Santos and Milidiú.
+Above 1, starting a cluster by mistake is worse than joining a wrong one.
 
-With a `temperature` T above 0, choices are shared rather than made: every tree counts in proportion to exp(score / T),
-in h^ all trees, in h~ those of the gold clusters. The perceptron's updates are then the gradient, in steps of 1 / T, of
-the log-probability of the gold clusters, summed over all their trees: averaged stochastic gradient for a log-linear
-model. The perceptron is the limit T = 0. Shares below `NEGLIGIBLE` are left out.
+With a `temperature` T above 0, every tree counts in proportion to exp(score / T), among all trees for h^ and among
+those of the gold clusters for h~. The perceptron's update is then the gradient, in steps of 1 / T, of the
+log-probability of the gold clusters, summed over all their trees: averaged stochastic gradient for a log-linear model.
+The perceptron is the limit T = 0. Shares below `NEGLIGIBLE` are left out.
 
-Since a tree falls apart into one choice a mention, an example need not be a document: it is a stretch of at most so
-many mentions, each of which joins an earlier cluster, or none. Whole documents, as in the paper, are the stretches
-without end. Weights are updated after each stretch; shorter ones learn from newer weights.
+Since each mention chooses its arc independently, an example need not be a document. It is a stretch of a limited number
+of mentions, each of which joins an earlier cluster or starts one. Weights are updated after each stretch, so shorter
+ones learn from newer weights. Without a limit, stretches are whole documents, as in the paper.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headway.features.blocks import Weights
 from headway.inference.jit import kernel, ordered_part
 from headway.learning.problem import ARGMAX
 
-# A probability that moves no weight worth having; most arcs have less, and to add one costs as much as to score it.
+# Too small a probability to matter. Most arcs have less, and updating for an arc costs as much as scoring it.
 NEGLIGIBLE = 1e-4
 
 
@@ -51,7 +51,7 @@ class MentionTrees:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Mentions of each stretch."""
+        """How many mentions each stretch has."""
         return np.array([len(each.start) - 1 for each in self.stretches], np.int64)
 
     @property
@@ -108,7 +108,7 @@ class MentionStretch:
 
 @dataclass(frozen=True)
 class ClosestTrees:
-    """The same stretches with one tree for the gold clusters, given: every mention below the closest right one."""
+    """The same stretches with a fixed tree for the gold clusters: every mention below its closest right antecedent."""
 
     trees: MentionTrees
 
@@ -161,7 +161,7 @@ def mention_trees(
     root_weight: float = 1.0,
     temperature: float = 0.0,
 ) -> MentionTrees:
-    """Documents with their gold clusters, in stretches of at most `longest` mentions."""
+    """Documents and their gold clusters, cut into stretches of at most `longest` mentions."""
     stretches, right = [], []
     for coded, antecedents, clusters in documents:
         count = len(clusters)
@@ -180,7 +180,7 @@ def best_heads(scores: Floats, antecedents: Antecedents) -> Ints:
 
 
 def clusters_of(heads: Ints) -> Ints:
-    """The clusters (M,) that a tree (M+1,) leads to, numbered from 0 by their first mentions.
+    """The clusters (M,) that a tree (M+1,) stands for, numbered from 0 by their first mentions.
 
     >>> clusters_of(np.array([-1, 0, 0, 1, 2]))
     array([0, 1, 0, 1])
@@ -217,7 +217,7 @@ def _share(scores: Floats, start: Ints, temperature: float, shares: Floats) -> N
         _share_out(scores, start[i], start[i + 1], temperature, shares)
 
 
-@ordered_part  # or the last bits would depend on where in memory the arrays are
+@ordered_part  # otherwise the last bits would depend on where the arrays are in memory
 def _share_out(scores: Floats, first: int, end: int, temperature: float, shares: Floats) -> None:
     top = -np.inf
     for k in range(first, end):
@@ -233,7 +233,7 @@ def _share_out(scores: Floats, first: int, end: int, temperature: float, shares:
 
 @kernel
 def _choose(scores: Floats, start: Ints, chosen: Floats) -> None:
-    """1 on the best arc of each mention; of equals the nearest."""
+    """1 on the best arc of each mention, the nearest if there are several."""
     for i in range(len(start) - 1):
         best = start[i]
         for k in range(start[i] + 1, start[i + 1]):

@@ -1,14 +1,14 @@
 """Mentions from dependency trees, for documents without marks: the spans of nominals.
 
-A head is a word whose UPOS and relation say that it may stand for something: nouns, names, pronouns and numbers unless
-they only modify, other words that count as nominals where they fill a nominal's place, and possessive determiners. Its
-mention is the run of adjacent words around it that hang from it, without what belongs to the sentence around
+The head of a mention is a word whose UPOS and relation suggest that it refers to something: a noun, name, pronoun or
+number unless it only modifies another word, some other words in the place of a nominal, or a possessive determiner. The
+mention is the run of adjacent words around the head that depend on it. It leaves out what belongs to the clause
 (prepositions, conjunctions, the subject and copula of a predicate), further conjuncts and appositions, which are
-mentions of their own, and punctuation at either edge. Mentions nest; none has gaps.
+mentions of their own, and punctuation at either edge. Mentions may nest; none has gaps.
 
-The relations are those of UD without their subtypes, but for two that say what the bare relation does not. FEATS are
-asked only where they are given: relative and interrogative pronouns stand for nothing, possessives may be determiners.
-The choices were tuned on the training part of UD English-GUM. Time is linear in the words of the subtrees.
+Relations are those of UD without their subtypes, except for two subtypes that matter. FEATS are used if they are there:
+relative and interrogative pronouns refer to nothing, possessives may be determiners. The choices were tuned on the
+training part of UD English-GUM. Time is linear in the words of the subtrees.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OF_A_PREDICATE = frozenset({"advmod", "ccomp", "obl", "xcomp"})
 
 
 def tree_mentions(sentences: Iterable[Sentence]) -> list[Mention]:
-    """The mentions of a document's sentences, in the order that documents keep; every sentence needs a tree.
+    """The mentions of a document's sentences, in the order of a document; every sentence needs a tree.
 
     >>> tree = {"upos": ["PRON", "VERB", "DET", "NOUN"], "heads": [-1, 2, 0, 4, 2]}
     >>> sentence = Sentence.from_words("She saw a dog".split(), labels=[None, "nsubj", "root", "det", "obj"], **tree)
@@ -53,7 +53,7 @@ def _spans(sentence: Sentence) -> Iterator[tuple[int, int]]:
     heads = require_tree(sentence).tolist()
     labels = ["", *map(str, (sentence.labels or ())[1:])]
     if heads[1:] and ({"_"} == set(sentence.upos) or {"_"} == set(labels[1:])):
-        cause = "the sentence lacks UPOS or DEPREL, by which mentions are found; tag and parse it"
+        cause = "the sentence lacks UPOS or DEPREL, which are needed to find mentions; tag and parse it"
         raise TreebankError(cause, sentence.place.source, sentence.place.line or None)
     relations = [label.partition(":")[0] for label in labels]
     upos = ("", *sentence.upos)
@@ -68,7 +68,7 @@ def _spans(sentence: Sentence) -> Iterator[tuple[int, int]]:
         for child in children[head]:
             if relations[child] not in not_here | (_NOT_BEFORE if child < head else _NOT_AFTER):
                 inside.update(subtrees(child))
-        # Punctuation that hangs from the head surrounds it; other, such as a closing quotation mark, belongs inside.
+        # Punctuation that depends on the head surrounds it; other punctuation, such as a closing quote, belongs inside.
         first, last = _run(head, inside)
         while relations[first] == "punct" and heads[first] == head:
             first += 1
@@ -78,7 +78,7 @@ def _spans(sentence: Sentence) -> Iterator[tuple[int, int]]:
 
 
 def _is_head(upos: str, upos_above: str, label: str, feats: str, modified: bool) -> bool:
-    """May such a word, under such a one, be the head of a mention?"""
+    """May a word like this be the head of a mention?"""
     relation = label.partition(":")[0]
     if upos == "DET" and (label == "det:poss" or "Poss=Yes" in feats):
         return True
@@ -103,7 +103,7 @@ def _run(head: int, inside: Container[int]) -> tuple[int, int]:
 
 
 def _subtrees(heads: list[int]) -> tuple[list[list[int]], Callable[[int], list[int]]]:
-    """Each node's children, and a function that gives a node with all that hangs from it."""
+    """Each node's children, and a function that gives a node with all its descendants."""
     children: list[list[int]] = [[] for _ in heads]
     for word in range(1, len(heads)):
         children[heads[word]].append(word)

@@ -1,17 +1,17 @@
 """Features of arcs between mentions: a readable table of templates, compiled into hashed keys.
 
-One template a line: atoms, then after a bar the ways it fires.
+One template per line: atoms, then after a bar the ways it fires.
 
     p.head p.sentences | - m am
 
-An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), or says how the two compare
-(`p.string`); `attributes` and `pairs` have their names. After the bar: `-` the atoms alone, `m` with what the mention
-is (its pronoun, or its kind), `am` with what both are. Each way is a template of its own. The root has no attributes,
-and every template knows whether the antecedent is the root.
+An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), or compares the two (`p.string`);
+`attributes` and `pairs` list them. After the bar, `-` means the atoms alone, `m` adds what the mention is (its pronoun,
+or its kind), and `am` what both are. Each way is a template of its own. The root has no attributes; every template also
+sees whether the antecedent is the root.
 
-The values of an arc are one row of numbers x: a's attributes, m's, the pair's atoms. A key is the sum of odd
-multipliers times the x of a template's atoms, modulo 2^64, and its upper bits are the place of its weight in the
-template's block, as in `headway.features`; blocks are sized from the keys of the arcs that gold clusters may have.
+The values of an arc are a row of numbers x: the attributes of a, those of m, the atoms of the pair. A key is the sum of
+odd multipliers times the x of a template's atoms, modulo 2^64. Its upper bits are the place of its weight in the
+template's block, as in `headway.features`. Blocks are sized from the keys of the arcs that fit the gold clusters.
 Scoring K arcs with T templates is O(K T).
 """
 
@@ -46,7 +46,7 @@ _WAYS: dict[str, PairTemplate] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m
 
 
 def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemplate, ...]:
-    """The templates of a table, each way a line fires on its own.
+    """The templates of a table, one for each way that a line fires.
 
     >>> parse_pair_templates("p.head | - m")
     (('p.head',), ('p.head', 'm.cite'))
@@ -60,7 +60,7 @@ def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemp
         unknown = [f"atom {x!r}" for x in atoms.split() if x not in _NAMES]
         unknown += [f"way {x!r}" for x in ways.split() if x not in _WAYS]
         if unknown or not (atoms and ways and bar):
-            cause = f"unknown {unknown[0]}" if unknown else "no template"
+            cause = f"unknown {unknown[0]}" if unknown else "not a template"
             raise TemplateError(f"{source}, line {number}: {cause}; write lines such as `p.head m.first | - m am`")
         for way in ways.split():
             template = tuple(dict.fromkeys((*atoms.split(), *_WAYS[way])))
@@ -69,7 +69,7 @@ def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemp
 
 
 def pair_templates(*, types: bool) -> tuple[PairTemplate, ...]:
-    """The templates that come with Headway; those over entity types only where these are to be used."""
+    """Headway's own templates; those with entity types only if `types` are to be used."""
     table = (resources.files("headway.coreference") / "pair_templates.txt").read_text("utf-8")
     return tuple(
         template
@@ -89,7 +89,7 @@ class CompiledPairs(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Some mentions of a document in a row, and their candidate arcs: those to mention first + i are start[i] on."""
+    """Consecutive mentions of a document and their arcs: those to mention first + i are start[i] to start[i+1]."""
 
     codes: NDArray[np.int32]
     antecedent: Ints
@@ -107,7 +107,7 @@ def stretch(coded: CodedDocument, antecedents: Antecedents, first: int = 1, last
 
 @dataclass(frozen=True)
 class PairFeatures:
-    """Templates with blocks of 2^bits weights, one after the other."""
+    """Templates, each with a block of 2^bits weights."""
 
     templates: tuple[PairTemplate, ...]
     bits: tuple[int, ...]
@@ -115,7 +115,7 @@ class PairFeatures:
 
     @classmethod
     def learn(cls, templates: Sequence[PairTemplate], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
-        """Size the blocks from some arcs of each stretch."""
+        """Features with blocks sized from some arcs of each stretch."""
         sketch = cls.compile(templates, [1] * len(templates))
         fired = [list(map(np.unique, sketch.keys(each, which).T)) for each, which in arcs]
         counts = [len(np.unique(np.concatenate(keys))) for keys in zip(*fired, strict=True)] or [0] * len(templates)
@@ -123,10 +123,10 @@ class PairFeatures:
 
     @classmethod
     def compile(cls, templates: Sequence[PairTemplate], bits: Sequence[int]) -> PairFeatures:
-        """The features that a saved model lists."""
+        """Features with blocks of these sizes, as listed in a saved model."""
         check_bits(bits)
         if len(bits) != len(templates) or any(atom not in _NAMES for template in templates for atom in template):
-            raise TemplateError("the templates of mention pairs are damaged; save the model again")
+            raise TemplateError("the templates of mention pairs are damaged")
         whole = [(*template, "p.root") for template in templates]
         compiled = CompiledPairs(
             np.concatenate(([0], np.cumsum([len(atoms) for atoms in whole]))).astype(np.int64),
@@ -138,7 +138,7 @@ class PairFeatures:
 
     @property
     def size(self) -> int:
-        """How many weights there are."""
+        """The number of weights."""
         return sum(1 << bits for bits in self.bits)
 
     def score(self, weights: Weights, arcs: Stretch) -> Floats:
@@ -152,7 +152,7 @@ class PairFeatures:
         _add(weights, arcs, self.compiled, amounts)
 
     def keys(self, arcs: Stretch, which: Ints) -> Keys:
-        """What fires on some arcs, (len(which), T)."""
+        """The keys of some arcs, (len(which), T)."""
         keys = np.zeros((len(which), len(self.templates)), np.uint64)
         _fire_some(arcs, self.compiled, which, keys)
         return keys

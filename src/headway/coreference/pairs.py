@@ -1,21 +1,21 @@
-"""How two mentions of a document compare: the atoms of a pair, small numbers that templates conjoin.
+"""How two mentions of a document compare: the atoms of a pair, small numbers that templates combine.
 
-An arc goes from an antecedent a to a later mention m. Of the root's arcs every atom is 0.
+An arc goes from an antecedent a to a later mention m. For arcs from the root, every other atom is 0.
 
     root        the antecedent is the root
     string      same words; same core; other
     head        same lemma of the head; other
-    words       content words: the same; m's all in a; a's all in m; some shared; none
-    modifiers   where the heads are alike, how many content words of one the other lacks, both ways
+    words       content words: the same; all of m's in a; all of a's in m; some shared; none
+    modifiers   if the heads match: how many content words of each the other lacks
     initials    one spells the other's initials
-    sentences   how many sentences lie between, binned;     mentions   how many mentions, binned
-    between     how many candidates between have m's head, where a has it
-    rivals      how many candidates between agree with m
+    sentences   the distance in sentences, binned;     mentions   how many mentions lie between, binned
+    between     if the heads match: how many antecedents in between have the same head
+    rivals      how many antecedents in between agree with m
     nested      m within a
-    talk        how speakers and addressees of the two are related
+    talk        how the speakers and addressees of the two are related
     number, gender, person, type    same; different; unknown
-    syntax      how far up and down the tree of their sentence it is from head to head
-    path        the labels on that way, hashed
+    syntax      how far up and down the tree of their sentence one goes from head to head
+    path        the labels on that path, hashed
     governors   the heads' heads are the same word, or have the same lemma
 """
 
@@ -36,11 +36,11 @@ PAIR_ATOMS = (
 )
 _LONGEST_PATH = 5
 _MOST = 7  # rivals
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # multiplied by it, the upper bits depend on all of a number
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # after multiplying by it, the upper bits depend on the whole number
 
 
 def pair_atoms(coded: CodedDocument, antecedent: Ints, start: Ints) -> Atoms:
-    """The atoms (K, P) of candidate arcs, listed as `antecedents.Antecedents` has them."""
+    """The atoms (K, P) of arcs, in the order of `antecedents.Antecedents`."""
     atoms = np.zeros((len(antecedent), len(PAIR_ATOMS)), np.int16)
     _compare_all(coded, antecedent, start, atoms)
     return atoms
@@ -105,7 +105,7 @@ def distance_bin(distance: int) -> int:
 
 @part
 def shared_words(content: Ints, start: Ints, a: int, m: int) -> int:
-    """1: no content word is shared, 2: all are, 3: all of m's, 4: all of a's, 5: some."""
+    """Content words shared: 1 none, 2 all, 3 all of m's, 4 all of a's, 5 some."""
     i, end_i = start[a], start[a + 1]
     j, end_j = start[m], start[m + 1]
     of_a, of_m, shared = end_i - i, end_j - j, 0
@@ -147,13 +147,13 @@ def are_initials(initials: Ints, core: Ints, a: int, m: int) -> bool:
 
 @part
 def _nested(d: CodedDocument, a: int, m: int) -> int:
-    """2: m is within a. No mention is within a later one: of two that begin together the longer is first."""
+    """2 if m is within a. No mention is within a later one: of two that begin together, the longer is first."""
     return 2 if d.first[a] <= d.first[m] and d.last[m] <= d.last[a] else 1
 
 
 @part
 def _talk(d: CodedDocument, a: int, m: int) -> int:
-    """1: a speaker is unknown, 2-3: the same speaks, to the same or another, 4-7: who speaks to whom."""
+    """1: a speaker is unknown; 2-3: the same speaker, to the same addressee or another; 4-7: who speaks to whom."""
     if d.speaker[a] <= 0 or d.speaker[m] <= 0:
         return 1
     if d.speaker[a] == d.speaker[m]:
@@ -165,7 +165,7 @@ def _talk(d: CodedDocument, a: int, m: int) -> int:
 
 @part
 def _same(x: int, y: int) -> int:
-    """1: one is unknown, 2: the same, 3: different."""
+    """1: one is unknown; 2: the same; 3: different."""
     if x <= 0 or y <= 0:
         return 1
     return 2 if x == y else 3
@@ -173,14 +173,14 @@ def _same(x: int, y: int) -> int:
 
 @part
 def _agree(d: CodedDocument, a: int, m: int) -> bool:
-    """Nothing that is known of the two differs."""
+    """Nothing that is known about the two differs."""
     number, gender = _same(d.number[a], d.number[m]), _same(d.gender[a], d.gender[m])
     return number < 3 and gender < 3 and _same(d.person[a], d.person[m]) < 3
 
 
 @part
 def _syntax(governor: Ints, label: Ints, x: int, y: int) -> tuple[int, int]:
-    """From word y up to the first that is above x too, and down to x: how far, and the labels; 1 if it is too far."""
+    """The path from word y up to the lowest common ancestor and down to x: its length and labels; 1 if too long."""
     path = np.uint64(17)
     node, up = y, 0
     down = _steps_up(governor, x, node)
@@ -202,7 +202,7 @@ def _syntax(governor: Ints, label: Ints, x: int, y: int) -> tuple[int, int]:
 
 @part
 def _steps_up(governor: Ints, word: int, ancestor: int) -> int:
-    """How many heads above a word an ancestor is; -1 if it is none, or too far."""
+    """How many heads above a word an ancestor is; -1 if it is not one, or too far."""
     for steps in range(_LONGEST_PATH + 1):
         if word == ancestor:
             return steps

@@ -1,4 +1,4 @@
-"""Coreference from end to end: `Resolver.train`, from annotated documents to a model, and `Resolver.resolve`.
+"""Coreference from end to end: train a resolver on annotated documents, then find the clusters of others.
 
 resolver = Resolver.train("train.conllu", dev="dev.conllu")
 for resolved in resolver.resolve(read_documents("new.conllu")):
@@ -40,7 +40,7 @@ Source = str | os.PathLike[str] | Iterable[Document]
 
 @dataclass(frozen=True)
 class Resolved:
-    """A document with the clusters that were found, and the tree over its mentions behind them, heads (M+1,)."""
+    """A document with the clusters found, and `heads` (M+1,), the tree over its mentions behind them."""
 
     document: Document
     heads: Ints
@@ -48,7 +48,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Resolver:
-    """A trained model of coreference."""
+    """Finds the clusters of documents with a trained model."""
 
     model: CoreferenceModel
 
@@ -56,7 +56,7 @@ class Resolver:
     def train(cls, train: Source, dev: Source | None = None, *, show: Show | None = None, **settings: Any) -> Resolver:
         """Train on documents with clusters; `settings` are the fields of `ResolverSettings`.
 
-        With `dev`, the weights of the pass with the best CoNLL average are kept, and training stops early.
+        With `dev`, the pass with the best CoNLL average is kept, and training stops early.
         """
         chosen = ResolverSettings(**settings)
         documents = _documents(train, "the training data")
@@ -89,14 +89,14 @@ class Resolver:
         return cls(read_model(open_archive(path, "coreference"), path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file; an interruption leaves the old file as it was."""
+        """Write the model to one file; an interruption leaves an existing file as it was."""
         save_archive(self.model.to_archive(), path)
 
     def resolve(self, documents: Iterable[Document], *, find_mentions: bool = False) -> Iterator[Resolved]:
         """The clusters of each document's mentions, one document in memory at a time.
 
-        The clusters that a document comes with are not looked at. With `find_mentions` its mentions are not either:
-        they are those that its trees have (`headway.coreference.tree_mentions`).
+        Clusters already in a document are ignored. With `find_mentions`, so are its mentions: they are found in its
+        trees (`headway.coreference.tree_mentions`).
         """
         for document in documents:
             given = document
@@ -111,14 +111,14 @@ def _documents(source: Source, name: str) -> list[Document]:
     shown = str(source) if isinstance(source, (str, os.PathLike)) else name
     documents = list(read_documents(source) if isinstance(source, (str, os.PathLike)) else source)
     if not any(document.mentions for document in documents):
-        raise TrainingError(f"{shown}: has no Entity= marks in MISC; give documents with annotated mentions")
+        raise TrainingError(f"{shown}: no Entity= marks in MISC; give documents with annotated mentions")
     return documents
 
 
 def _trees(
     documents: Sequence[Document], coder: MentionCoder, sieves: Sieves, settings: ResolverSettings
 ) -> MentionTrees:
-    """The training examples, and features sized from the arcs that gold clusters may have."""
+    """The training examples, with features sized from the arcs that fit the gold clusters."""
     coded = [coder.code(document) for document in documents]
     gold = [document.clusters for document in documents]
     antecedents = [sieves.antecedents(each, clusters) for each, clusters in zip(coded, gold, strict=True)]

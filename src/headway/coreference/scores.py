@@ -1,8 +1,8 @@
 """Coreference scores: MUC, B-cubed, CEAF, BLANC, LEA, mention identification, the CoNLL average.
 
-Key and response are partitions of mentions into clusters K_i and R_j, of the same mentions or of others: a mention is
-right when the other side has an equal one. Nothing is added to or taken from either side, as Pradhan et al. (2014) ask.
-With `o_ij = |K_i & R_j|`, `pairs(x) = x (x - 1) / 2`, and sums over the cells where `o_ij > 0`, recall is
+The key (gold) and the response (predicted) partition mentions into clusters K_i and R_j. Their mentions may differ: a
+mention is right if the other side has an equal one. Nothing is added to or removed from either side, as Pradhan et al.
+(2014) demand. With `o_ij = |K_i & R_j|`, `pairs(x) = x (x - 1) / 2`, and sums over cells where `o_ij > 0`, recall is
 
 - mentions: `sum o_ij` of `sum |K_i|`;
 - MUC (Vilain et al. 1995): `sum (o_ij - 1)` of `sum (|K_i| - 1)`;
@@ -11,31 +11,31 @@ With `o_ij = |K_i & R_j|`, `pairs(x) = x (x - 1) / 2`, and sums over the cells w
 - CEAF-e (Luo 2005, phi_4): the largest such `sum 2 o_ij / (|K_i| + |R_j|)`, of the number of clusters K_i;
 - LEA (Moosavi and Strube 2016): `sum |K_i| pairs(o_ij) / pairs(|K_i|)` of `sum |K_i|`.
 
-Precision is the recall of the two sides exchanged; F1 is their harmonic mean. MUC's numerator is the paper's
-`|K_i| - |parts of K_i|`, where a mention the response lacks is a part of its own. In LEA a cluster of one has one link,
-to itself, which is right when the mention is a cluster of one on the other side too.
+Precision is recall with the two sides exchanged; F1 is their harmonic mean. MUC's numerator is the paper's
+`|K_i| - |parts of K_i|`, where a mention missing from the response is a part of its own. In LEA, a singleton (a cluster
+of one mention) has one link, to itself, which is right if the mention is a singleton on the other side too.
 
-BLANC (Recasens and Hovy 2011; Luo et al. 2014) has two kinds of links, each with recall, precision and F1: coreferent
-pairs, C_k and C_r, and the other pairs of mentions of one side, N_k and N_r. Right are `C_k & C_r`, of which there are
-`sum pairs(o_ij)`, and `N_k & N_r`, the other pairs of common mentions less those that are coreferent on one side. Each
-of BLANC's three figures is the mean of the two kinds' (so its F1 is no harmonic mean). A kind that the *key* lacks is
-left out, whatever the response has: with only clusters of one in the key BLANC is the score of N, with only one
-cluster in the key that of C. As this asks the key alone, exchanging the sides need not exchange BLANC's figures then.
+BLANC (Recasens and Hovy 2011; Luo et al. 2014) scores two kinds of links: coreferent pairs, C_k and C_r, and the other
+pairs of mentions of one side, N_k and N_r. Right are `C_k & C_r`, of which there are `sum pairs(o_ij)`, and
+`N_k & N_r`, the pairs of common mentions that are coreferent on neither side. Each of BLANC's three figures is the mean
+over the two kinds, so its F1 is not a harmonic mean. A kind missing from the *key* is left out, whatever the response
+has: if the key has only singletons, BLANC is the score of N; if it has only one cluster, that of C. Since this depends
+on the key alone, exchanging the sides need not exchange BLANC's figures.
 
-Documents: the numerators and denominators are summed over the documents and divided last, as the reference scorer
-(v8.01, and its branch with LEA) does; for BLANC it sums the counts of the two kinds of links, and looks at the sums to
-see which kinds the key has. So do we: a document weighs by its size, and one without links does no harm.
+Several documents: numerators and denominators are summed over the documents before dividing, as in the reference scorer
+(v8.01, and its branch with LEA). For BLANC, the counts of the two kinds of links are summed first, and the sums decide
+which kinds the key has. So large documents weigh more, and a document without links does no harm.
 
 Degenerate inputs: 0/0 is 0, as in the reference scorer. So
-- no mention on either side, or no document at all: every figure is 0. No mention on one side: the same;
-- only clusters of one on both sides: MUC is 0, even where both sides agree, since there is no link to find, and
-  the CoNLL average of a perfect response is then 2/3; the other metrics are 1 where they agree;
-- one mention, found: MUC and BLANC are 0 (there is no pair), the others 1;
-- an empty cluster counts for nothing.
+- if a side has no mention, or there is no document, every figure is 0;
+- if both sides have only singletons, MUC is 0 even if they agree, since there is no link to find, and the CoNLL average
+  of a perfect response is 2/3; the other metrics are 1 if both sides agree;
+- with a single mention that is found, MUC and BLANC are 0 (there is no pair), and the others are 1;
+- an empty cluster does not count.
 
 The reference scorer drops a repeated mention with a warning; here it is an `EvaluationError`. Figures are fractions
-between 0 and 1. Time for a document is O(mentions) but for the alignments, at worst O(clusters^3), of the clusters that
-share mentions with more than one cluster; the overlaps are counted from the mentions, never from pairs of clusters.
+between 0 and 1. Time per document is O(mentions), plus at worst O(C^3) to align the C clusters that share mentions with
+several others. Overlaps are counted from the mentions, never from pairs of clusters.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ Partition: TypeAlias = Iterable[Collection[Hashable]]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
-# of a document or of many: numerator and denominator of recall, then of precision
+# numerator and denominator of recall, then of precision
 _Counts: TypeAlias = tuple[float, float, float, float]
 
-# the rows of the counts: BLANC has two, its two kinds of links
+# the rows of the counts; BLANC has two, one for each kind of link
 _ROWS = ("mentions", "muc", "b_cubed", "ceaf_m", "ceaf_e", "lea", "coreferent", "not_coreferent")
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Recall, precision and F1, between 0 and 1; F1 is stored because BLANC's is not the harmonic mean."""
+    """Recall, precision and F1, between 0 and 1. F1 is stored because BLANC's is not the harmonic mean."""
 
     recall: float
     precision: float
@@ -75,7 +75,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class CoreferenceScores:
-    """What `evaluate_coreference` found over `documents` documents."""
+    """The scores of a number of `documents`."""
 
     documents: int
     mentions: Ratio
@@ -88,7 +88,7 @@ class CoreferenceScores:
 
     @property
     def conll(self) -> float:
-        """The score of the CoNLL 2011 and 2012 shared tasks: the mean F1 of MUC, B-cubed and CEAF-e."""
+        """The average of the CoNLL 2011 and 2012 shared tasks: the mean F1 of MUC, B-cubed and CEAF-e."""
         return (self.muc.f1 + self.b_cubed.f1 + self.ceaf_e.f1) / 3
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,9 +102,9 @@ class CoreferenceScores:
 
 
 def evaluate_coreference(pairs: Iterable[tuple[Partition, Partition]], *, singletons: bool = True) -> CoreferenceScores:
-    """Score one (key, response) a document; `singletons=False` first leaves out the clusters of one on both sides.
+    """Score one (key, response) pair per document; `singletons=False` first removes singletons from both sides.
 
-    The example of Pradhan et al. (2014); strings do for mentions, and a string of letters for a cluster of them:
+    The example of Pradhan et al. (2014), with letters as mentions and strings as clusters:
 
     >>> scores = evaluate_coreference([(["abc", "defg"], ["ab", "cd", "fghi"])])
     >>> for name in ("muc", "b_cubed", "ceaf_m", "ceaf_e", "blanc", "lea"):
@@ -135,41 +135,41 @@ def evaluate_coreference(pairs: Iterable[tuple[Partition, Partition]], *, single
 def score_documents(
     gold: Iterable[Document], predicted: Iterable[Document], *, singletons: bool = True
 ) -> CoreferenceScores:
-    """Score clusters against the right ones, document by document."""
+    """Score the clusters of predicted documents against those of the gold ones."""
     pairs = ((key.partition(), response.partition()) for key, response in paired_documents(gold, predicted))
     return evaluate_coreference(pairs, singletons=singletons)
 
 
 def paired_documents(gold: Iterable[Document], predicted: Iterable[Document]) -> Iterator[tuple[Document, Document]]:
-    """The documents of two files that hold the same text; an error names the first that differ."""
+    """Pairs of documents with the same text; an error names the first pair that differs."""
     for number, (key, response) in enumerate(zip_longest(gold, predicted), start=1):
         if key is None or response is None:
-            more, fewer = ("gold", "predicted") if response is None else ("predicted", "gold")
-            raise EvaluationError(f"document {number} is {more} only, not {fewer}; give two files of one text")
+            side = "gold" if response is None else "predicted"
+            raise EvaluationError(f"document {number} is only in the {side} file; give two files of the same text")
         if [s.forms for s in key.sentences] != [s.forms for s in response.sentences]:
             raise EvaluationError(
                 f"document {number} ({key.name or 'unnamed'}) has other words in the predicted file; give two files "
-                "of one text"
+                "of the same text"
             )
         yield key, response
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """The clusters of key or response: the number of each mention's cluster, and the clusters' sizes, (C,)."""
+    """The clusters of one side: the number of each mention's cluster, and the sizes of the clusters, (C,)."""
 
     cluster_of: dict[Hashable, int]
     sizes: Ints
 
     @classmethod
     def of(cls, clusters: Partition, place: str, smallest: int) -> _Side:
-        """Number the clusters of at least `smallest` mentions; a repeated mention is refused in the others too."""
+        """Number the clusters of at least `smallest` mentions; repeated mentions are refused in all clusters."""
         cluster_of: dict[Hashable, int] = {}
         for number, cluster in enumerate(clusters):
             for mention in cluster:
                 if mention in cluster_of:
                     where = "twice in a cluster" if cluster_of[mention] == number else "in two clusters"
-                    raise EvaluationError(f"{place}: the mention {mention!r} is {where}; a partition has it once")
+                    raise EvaluationError(f"{place}: the mention {mention!r} is {where}; expected it once")
                 cluster_of[mention] = number
         sizes = {number: size for number, size in Counter(cluster_of.values()).items() if size >= smallest}
         position = {number: position for position, number in enumerate(sizes)}
@@ -181,7 +181,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Overlap:
-    """Sizes of the clusters of both sides, and the cells where they overlap: row, column, mentions in common, (N,)."""
+    """The sizes of the clusters of both sides, and the cells where they overlap: row, column, shared mentions, (N,)."""
 
     key: Ints
     response: Ints
@@ -198,7 +198,7 @@ class _Overlap:
 
 
 def _counts(overlap: _Overlap) -> Floats:
-    """What one document adds, (8, 4), in the order of `_ROWS` and `_Counts`."""
+    """The counts of one document, (8, 4), in the order of `_ROWS` and `_Counts`."""
     key, response, common = overlap.key, overlap.response, overlap.common
     key_sizes, response_sizes = key[overlap.rows], response[overlap.columns]  # (N,) each, of the cells
     mentions = (int(key.sum()), int(response.sum()))
@@ -223,17 +223,17 @@ def _symmetric(right: float, key: float, response: float) -> _Counts:
 
 
 def _directed(recalled: Floats, precise: Floats, key: float, response: float) -> _Counts:
-    """Counts from what each cell adds; summed exactly, so that the order of the clusters cannot matter."""
+    """Counts from what each cell adds, summed exactly, so that the order of the clusters does not matter."""
     return math.fsum(recalled), key, math.fsum(precise), response
 
 
 def _pairs(sizes: Ints | int) -> int:
-    """How many pairs of mentions there are inside sets of these sizes."""
+    """The number of pairs within sets of these sizes."""
     return int(np.sum(sizes * (sizes - 1) // 2))
 
 
 def _lea(common: Ints, sizes: Ints, other_sizes: Ints) -> Floats:
-    """What each cell adds to LEA's recall: size * pairs(common) / pairs(size), or 1 for a right self-link, (N,)."""
+    """What each cell adds to LEA's recall, (N,): size * pairs(common) / pairs(size), or 1 for a right self-link."""
     return np.where(sizes == 1, other_sizes == 1, common * (common - 1) / np.maximum(sizes - 1, 1))
 
 
@@ -246,15 +246,15 @@ def _common_strangers(overlap: _Overlap) -> int:
 
 
 def _best_alignment(overlap: _Overlap, similarity: Floats) -> float:
-    """The largest sum of `similarity`, (N,) by cell, over the one-to-one alignments of clusters."""
+    """The largest sum of `similarity` (N,), over the one-to-one alignments of clusters."""
     rows, columns = overlap.rows, overlap.columns
     lone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)
-    if lone.all():  # so it is where all clusters are right, or of one mention
+    if lone.all():  # as when all clusters are right, or singletons
         return math.fsum(similarity)
 
     from scipy.optimize import linear_sum_assignment
 
-    # a cell alone in its row and column is in every best alignment: the others are a smaller problem
+    # a cell alone in its row and column is in every best alignment, so only the others have to be aligned
     _, row = np.unique(rows[~lone], return_inverse=True)
     _, column = np.unique(columns[~lone], return_inverse=True)
     matrix = np.zeros((row.max() + 1, column.max() + 1))
@@ -276,5 +276,5 @@ def _blanc(coreferent: Sequence[float], not_coreferent: Sequence[float]) -> Rati
 
 
 def _share(part: float, whole: float) -> float:
-    """A share of nothing is 0."""
+    """part / whole, or 0 if there is nothing."""
     return part / whole if whole else 0.0

@@ -1,15 +1,15 @@
-"""Drawings of trees, of two trees compared, of the probabilities of heads, of coreference; as SVG, PNG, PDF, or text.
+"""Drawings of trees, comparisons of two trees, probabilities of heads, and coreference, as SVG, PNG, PDF or text.
 
     to_svg(tree_drawing(sentence))                                  # the text of an SVG file
     save_drawing(tree_drawing(sentence), "tree.pdf")                # with matplotlib, the extra `figures`
     print(tree_text(sentence))                                      # for a terminal
 
 - `tree_drawing(sentence, probabilities=...)`, `comparison_drawing(gold, predicted)`, `heatmap_drawing(sentence,
-  marginals)`, `automaton_drawing(automaton, names)` give a `Drawing`: texts, paths and rectangles, independent of any
+  marginals)`, `automaton_drawing(automaton, names)` give a `Drawing`: texts, paths and rectangles, independent of the
   file format; `automaton_dot(automaton, names)` is text for Graphviz.
-- `coreference_drawing(mentions, heads)` is one too, of the latent tree over a document's mentions;
+- `coreference_drawing(mentions, heads)` draws the latent tree over a document's mentions;
   `coreference_page(title, sentences, mentions, heads)` is an HTML page with the text and that drawing.
-- `agreement(gold, predicted)` are the counts in a comparison's caption.
+- `agreement(gold, predicted)` gives the counts in the caption of a comparison.
 """
 
 from headway.drawing.automaton import automaton_dot, automaton_drawing

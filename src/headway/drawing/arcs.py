@@ -1,4 +1,4 @@
-"""An arc as marks: a rounded arch with its label in a gap of the horizontal part, and an arrow head at the modifier."""
+"""How an arc is drawn: a rounded arch, its label in a gap of the horizontal part, an arrow head at the modifier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.drawing.primitives import Line, Mark, Move, Path, Polygon, Segment,
 LABEL_SIZE = 11.0
 FIRST_LEVEL = 30.0  # from the words to the horizontal part of the lowest arcs
 LEVEL = 20.0  # from one level to the next
-_CORNER = (18.0, 13.0)  # the height leaves the labels of the next lower level alone
+_CORNER = (18.0, 13.0)  # low enough not to touch the labels one level below
 _ARROW = (7.0, 6.0)  # length and width
 _GAP = 3.0  # between a label and its own arc
 _LABEL_DROP = 0.35 * LABEL_SIZE  # from the middle of small letters to their baseline
@@ -28,7 +28,7 @@ class Style:
 
 
 def height(level: int) -> float:
-    """How far from the words an arc of a level is, its label included; 0 for no arcs.
+    """How far an arc of this level reaches from the words, including its label; 0 without arcs.
 
     >>> height(0), height(2) - height(1) == LEVEL
     (0.0, True)
@@ -37,7 +37,7 @@ def height(level: int) -> float:
 
 
 def arc_marks(placed: PlacedArc, label: str, style: Style, base: float, up: int) -> tuple[Mark, ...]:
-    """The marks of an arc that stands on y = `base`; `up` is -1 for arcs above the words and 1 for arcs below."""
+    """The marks of an arc that starts at y = `base`; `up` is -1 for arcs above the words and 1 for arcs below."""
     level = base + up * (FIRST_LEVEL + (placed.level - 1) * LEVEL)
     if placed.arc.head:
         segments = _arch(placed, base, level, up)
@@ -59,7 +59,10 @@ def _arch(placed: PlacedArc, base: float, level: float, up: int) -> tuple[Segmen
     start, end = (placed.head_x, base), (placed.modifier_x, base + up * _ARROW[0])
     way = 1 if end[0] > start[0] else -1
     half = placed.arc.label_width / 2
-    near, far = placed.label_x - way * half, placed.label_x + way * half  # the label's ends, from the head on
+    near, far = (
+        placed.label_x - way * half,
+        placed.label_x + way * half,
+    )  # the two ends of the label, the one nearer to the head first
     first = min(_CORNER[0], max(LABEL_SPACE - _GAP, abs(near - start[0]) - _GAP))
     second = min(_CORNER[0], max(LABEL_SPACE - _GAP, abs(end[0] - far) - _GAP))
     tall = min(_CORNER[1], abs(level - end[1]))

@@ -1,14 +1,13 @@
-"""A deterministic automaton with counts as a picture: states and arrows between them (luque2012, figure 3).
+"""A deterministic automaton with counts as a picture: states and the arrows between them (luque2012, figure 3).
 
-`automaton_dot` is text for Graphviz, `automaton_drawing` and `automaton_svg` have a layout of their own. In all of them
+`automaton_dot` gives text for Graphviz; `automaton_drawing` and `automaton_svg` use Headway's own layout,
+`graph_layout`. In all of them
 
-- the start is called I, the other states by their numbers; a state says how probable STOP is, and how probable a symbol
-  it has no transition for ("lost", from `least` on);
-- the transitions from one state to another are one arrow; its label has the symbols with their probabilities in the
-  state they leave, likeliest first: "DT 0.61, PRP$ 0.12, +4". Symbols rarer than `least` are only counted, but the
-  likeliest is named; arrows that are rarer as a whole are left out, unless a state could not be reached without them.
-
-Where states stand and arrows go is `graph_layout`'s.
+- the start is called I, the other states go by their numbers. A state shows how probable STOP is, and how probable a
+  symbol is for which it has no transition ("lost"), if that is at least `least`;
+- all transitions from one state to another are one arrow. Its label has the symbols with their probabilities in the
+  state they leave, most probable first: "DT 0.61, PRP$ 0.12, +4". Symbols rarer than `least` are only counted, except
+  the most probable one. Arrows rarer than `least` are left out, unless a state could not be reached without them.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from headway.drawing.svg import to_svg
 from headway.drawing.text_width import text_width
 from headway.errors import ShapeError, SizeError
 
-if TYPE_CHECKING:  # drawings are made without loading numba
+if TYPE_CHECKING:  # drawing does not load numba
     from headway.inference.forward_states import StateAutomaton
 
 Floats = NDArray[np.float64]
@@ -61,7 +60,7 @@ MOST_ARROWS = 60
 LABEL_SIZE = 10.5
 _NAME_SIZE, _STOP_SIZE, _CAPTION_SIZE, _TITLE_SIZE = 15.0, 9.0, 11.0, 14.0
 _LINE_HEIGHT = 12.5  # of a label
-_LABEL_WIDTH = 105.0  # what is longer goes into another line
+_LABEL_WIDTH = 105.0  # longer labels are broken into lines
 _MARGIN = 16.0
 _THIN, _THICK = 0.8, 4.0
 _TITLE_ROW, _CAPTION_ROW = 26.0, 16.0
@@ -70,7 +69,7 @@ _CORNERS = 48  # of the polygon that fills a circle
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """All transitions from one state to another; the symbols to be named, likeliest first, and how many more."""
+    """All transitions from one state to another: the symbols to name, most probable first, and how many others."""
 
     source: int
     target: int
@@ -86,7 +85,7 @@ class Arrow:
 
 
 def automaton_dot(automaton: StateAutomaton, names: Sequence[str], *, title: str = "", least: float = 0.02) -> str:
-    r"""The automaton in the language of Graphviz; `names` are those of the symbols, by number.
+    r"""The automaton as text for Graphviz; `names` are the names of the symbols, by number.
 
     >>> from headway.inference.forward_states import determinised, frequent_prefixes
     >>> sequences = [(), (1,), (1, 1)]
@@ -126,20 +125,20 @@ def automaton_dot(automaton: StateAutomaton, names: Sequence[str], *, title: str
 def automaton_svg(
     automaton: StateAutomaton, names: Sequence[str], *, title: str = "Automaton", least: float = 0.02
 ) -> str:
-    """The text of an SVG file of `automaton_drawing`."""
+    """`automaton_drawing` as the text of an SVG file."""
     return to_svg(automaton_drawing(automaton, names, title=title, least=least))
 
 
 def automaton_drawing(
     automaton: StateAutomaton, names: Sequence[str], *, title: str = "Automaton", least: float = 0.02
 ) -> Drawing:
-    """States as circles, darker where STOP is likelier; arrows, thicker and darker where they are likelier."""
+    """States are circles, darker where STOP is more probable; arrows are thicker and darker where more probable."""
     _require_names(automaton, names)
     arrows, hidden = drawn_arrows(automaton, least)
     if len(arrows) > MOST_ARROWS:
         raise SizeError(
             f"{len(arrows)} arrows are too many to draw; at most {MOST_ARROWS}: leave out more with a higher `least`, "
-            "or let Graphviz draw them with `automaton_dot`"
+            "or use Graphviz with `automaton_dot`"
         )
     labels = [_lines(arrow.items(names)) for arrow in arrows]
     links = [
@@ -171,11 +170,11 @@ def automaton_drawing(
 def _require_names(automaton: StateAutomaton, names: Sequence[str]) -> None:
     most = max((symbol for _, symbol in automaton.transitions), default=-1)
     if most >= len(names):
-        raise ShapeError(f"the automaton has symbol {most}, but there are {len(names)} names; expected one a symbol")
+        raise ShapeError(f"the automaton has symbol {most}, but there are {len(names)} names; expected one per symbol")
 
 
 def drawn_arrows(automaton: StateAutomaton, least: float) -> tuple[list[Arrow], int]:
-    """The arrows that are drawn, by source and target, and how many are not."""
+    """The arrows to draw, by source and target, and how many are left out."""
     symbols: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for (state, symbol), transition in automaton.transitions.items():
         symbols.setdefault((state, transition.state), []).append((-transition.count, symbol))
@@ -203,7 +202,7 @@ def _name(automaton: StateAutomaton, state: int) -> str:
 
 
 def _quoted(name: str) -> str:
-    """The name of a symbol, in quotes where a label could be misread: tags such as the comma.
+    """The name of a symbol, in quotes if the label could be misread, as with the tag for commas.
 
     >>> _quoted("PRP$"), _quoted(","), _quoted("New York")
     ('PRP$', '“,”', '“New York”')
@@ -213,7 +212,7 @@ def _quoted(name: str) -> str:
 
 
 def _shares(automaton: StateAutomaton, state: int, least: float) -> list[str]:
-    """What is said in a state."""
+    """The lines of text in a state."""
     if not automaton.visits[state]:
         return ["no visits"]
     lost = int(automaton.leaves[state]) / int(automaton.visits[state])
@@ -234,7 +233,7 @@ def _number(count: int, thing: str) -> str:
 
 
 def _dot_text(text: str) -> str:
-    r"""The text as it is written between quotes; Graphviz reads escapes and entities in labels.
+    r"""The text as written between quotes; Graphviz reads escapes and entities in labels.
 
     >>> print(_dot_text('a "b" \\n &lt;'))
     a \"b\" \\n &amp;lt;
@@ -265,14 +264,14 @@ def _lines(items: Sequence[str]) -> list[str]:
 
 
 def _width(line: str) -> float:
-    """Of a line of a label, with something to spare: not every font is as narrow as Helvetica."""
+    """The width of a line of a label, with room to spare: not every font is as narrow as Helvetica."""
     return 1.12 * text_width(line, LABEL_SIZE)
 
 
 def _on_sheet(
     places: Sequence[Point], routes: Sequence[Route], start: int
 ) -> tuple[list[Point], list[Route], tuple[float, float]]:
-    """The same, moved to where a sheet has room below a title; the sheet's width, and where the caption begins."""
+    """Places and routes moved to leave room for a title, the width of the sheet, and where the caption begins."""
     states = np.array(places)
     corners = [states - RADIUS - 2, states + RADIUS + 2, states[[start]] - [RADIUS + ENTRY, 0]]
     for route in routes:
@@ -303,7 +302,7 @@ def _arrow_marks(arrow: Arrow, route: Route, label: Sequence[str]) -> tuple[Mark
 
 
 def _outside(route: Route) -> list[tuple[float, float]]:
-    """The parts of the curve that its label leaves free, as parameters."""
+    """The parts of the curve outside its label, as parameters."""
     t = np.linspace(0, 1, FINE)
     points = points_at(route.curve, t)
     inside = within(route.box, points)
@@ -356,7 +355,7 @@ def _circle(place: Point, width: float) -> Path:
 
 
 def _entry(place: Point) -> list[Mark]:
-    """The arrow that comes from nowhere."""
+    """The arrow that enters the start."""
     x, y = place
     tip, back = np.array([x - RADIUS, y]), np.array([x - RADIUS - ARROW[0], y])
     colour = palette.FULL_ARC
@@ -374,7 +373,7 @@ def _arrow_title(automaton: StateAutomaton, arrow: Arrow, names: Sequence[str]) 
 
 
 def _caption(automaton: StateAutomaton, hidden: int, least: float) -> list[str]:
-    """How to read it, and what it is made of."""
+    """How to read the drawing, and what it shows."""
     total = int(automaton.stops.sum()) + automaton.lost
     facts = [
         _number(automaton.states, "state"),

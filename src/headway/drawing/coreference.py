@@ -40,7 +40,7 @@ from headway.drawing.primitives import (
 from headway.drawing.text_width import text_width
 
 TEXT_SIZE = 12.0
-STEP = 13.0  # to the right, from an antecedent
+STEP = 13.0  # to the right of an antecedent
 CAP = 8  # steps
 _NUMBER_SIZE, _CHIP_SIZE, _CAPTION_SIZE = 9.0, 9.5, 11.0
 _NUMBER_SPACE = 5.0  # between the number of a sentence and the mention
@@ -48,18 +48,18 @@ _MARGIN = 14.0
 _ROW = 17.0
 _PADDING = 5.0  # of a block
 _BLOCK_SPACE = 8.0
-_ROW_WIDTH = 285.0  # where a mention is cut
+_ROW_WIDTH = 285.0  # longer mentions are cut
 _RAIL = 13.0  # from the left of a block to the line below its number
-_EDGE, _PALE = 2.5, 0.07  # a block's left side, and how much of its colour the rest has
+_EDGE, _PALE = 2.5, 0.07  # the width of a block's left edge, and how much of its colour the rest has
 _CHIP_HEIGHT = 14.0
 _DOT = 2.8
-_LANE, _LANES = 5.0, 40.0  # from one lane to the next, and all of them together, at most
+_LANE, _LANES = 5.0, 40.0  # from one lane to the next, and the most that all of them may take
 _LAST_LANE = 7.0  # from the last lane to the dots
-_BESIDE = 2.6  # from a right arc's line to a wrong one's
+_BESIDE = 2.6  # from the line of a right arc to that of a wrong one
 _CORNER = 4.0
 _ARC_WIDTH, _WRONG_WIDTH, _WRONG_DASH = 1.2, 1.5, (3.0, 2.2)
-_SLACK = {False: 1.14, True: 1.25}  # by bold: so much wider than Helvetica a font may be
-_CORNERS = 12  # of the polygon that is a dot
+_SLACK = {False: 1.14, True: 1.25}  # by bold: how much wider than Helvetica a font may be
+_CORNERS = 12  # of the polygon that draws a dot
 _LEGEND_ROW, _SAMPLE, _SAMPLE_SPACE = 18.0, 26.0, 16.0
 _PRINT_LINE = 520.0
 
@@ -69,9 +69,9 @@ def coreference_drawing(
 ) -> Drawing:
     """The latent tree over a document's mentions.
 
-    heads: (M+1,), mention i is node i+1; `heads[m] < m`, 0 where a mention starts a cluster.
-    wrong: nodes whose arc from their head joins two clusters of a reference; these arcs are dashed.
-    singletons: draw the mentions that stand alone too; otherwise they are only counted.
+    heads: (M+1,), mention i is node i+1; `heads[m] < m`, 0 if a mention starts a cluster.
+    wrong: nodes whose arc from their head joins two clusters of the reference; these arcs are dashed.
+    singletons: also draw the mentions that stand alone; otherwise they are only counted.
 
     >>> texts = [MentionText(0, 1, 2, "a dog"), MentionText(0, 5, 5, "rain"), MentionText(1, 1, 1, "it")]
     >>> drawing = coreference_drawing(texts, [-1, 0, 0, 1])
@@ -98,7 +98,7 @@ def coreference_drawing(
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What is written in a row: the number of the sentence, and from `start` to `end` in the block the mention."""
+    """The text in a row: the number of the sentence, and the mention, from `start` to `end` in the block."""
 
     number: str
     text: str
@@ -107,7 +107,7 @@ class _Label:
     bold: bool
 
     def marks(self, x: float, y: float, colour: str) -> tuple[Text, Text]:
-        """In a block that begins at x, and a row with y as its middle."""
+        """In a block that begins at x, and a row whose middle is y."""
         return (
             Text(x + self.start - _NUMBER_SPACE, y + 3.6, self.number, _NUMBER_SIZE, palette.TAG, "end"),
             Text(x + self.start, y + 4.2, self.text, TEXT_SIZE, colour, "start", bold=self.bold),
@@ -125,7 +125,7 @@ class _Sheet:
         self._number_width = max(map(len, self._sentences)) * text_width("0", _NUMBER_SIZE) * _SLACK[False]
 
     def block(self, cluster: Cluster) -> Block:
-        """A cluster's rows, its number in the first."""
+        """The rows of a cluster, with its number in the first."""
         first, *others = cluster.nodes
         places = _dot_places(cluster.nodes, self._tree.heads)
         labels = {first: self._label(first, _PADDING + _chip_width(cluster) + 4, bold=True)}
@@ -179,7 +179,7 @@ class _Sheet:
 
 
 def shortened(text: str, room: float, *, bold: bool = False) -> str:
-    """The mention, or as much of its beginning as fits with an ellipsis.
+    """The mention, or as much of it as fits with an ellipsis.
 
     >>> shortened("the hippopotamus", 75), shortened("the hippo", 75)
     ('the hippopo…', 'the hippo')
@@ -193,7 +193,7 @@ def shortened(text: str, room: float, *, bold: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DotPlace:
-    """Where a row's dot is in its block, and the line to what hangs below it: in a lane, if the row is `capped`."""
+    """The x of a row's dot in its block, and of the line to what hangs below it, which is a lane if `capped`."""
 
     x: float
     rail: float
@@ -203,8 +203,8 @@ class _DotPlace:
 def _dot_places(nodes: Sequence[int], heads: Sequence[int]) -> dict[int, _DotPlace]:
     """The place of each of a cluster's nodes.
 
-    A capped node has a lane if something below it does not stand in the next row. The lane is open until the last node
-    below it; those above that one are in lanes further to the right.
+    A capped node has a lane unless everything below it is in the next row. The lane extends to the last node below it;
+    the nodes before that one have lanes further to the right.
     """
     depth, last, needs_lane = {nodes[0]: 0}, {}, set()
     for above, node in pairwise(nodes):
@@ -232,7 +232,7 @@ def _dot_places(nodes: Sequence[int], heads: Sequence[int]) -> dict[int, _DotPla
 def _connection(
     head: _DotPlace, head_y: float, own: _DotPlace, own_y: float, x: float, *, drop: float, wrong: bool
 ) -> tuple[Segment, ...]:
-    """The line from `drop` below the middle of an antecedent's row to a dot, in a block that begins at x."""
+    """The line from `drop` below the middle of the antecedent's row to a dot, in a block that begins at x."""
     if head.capped and own_y - head_y < 1.5 * _ROW:
         return Move((x + own.x, head_y + drop)), Line((x + own.x, own_y - _DOT))
     rail, end = x + head.rail + _BESIDE * wrong, (x + own.x - _DOT, own_y)
@@ -244,7 +244,9 @@ def _connection(
     )
     if not head.capped:
         return Move((rail, head_y + drop)), *down
-    aside = _DOT * math.sqrt(0.5)  # from the lower left of the dot: its own antecedent's line comes from the left
+    aside = _DOT * math.sqrt(
+        0.5
+    )  # from the lower left of the dot, as the line from its own antecedent comes from the left
     start = (x + head.x - aside, head_y + aside)
     return Move(start), corner(start, (rail, start[1] + radius), level=True), *down
 
@@ -264,7 +266,7 @@ def _chip_width(cluster: Cluster) -> float:
 
 
 def _chip(cluster: Cluster, x: float, y: float) -> tuple[Rectangle, Text]:
-    """A cluster's number on its colour; x is the left end, y the middle."""
+    """The number of a cluster on its colour; x is the left end, y the middle."""
     width = _chip_width(cluster)
     return (
         Rectangle(x, y - _CHIP_HEIGHT / 2, width, _CHIP_HEIGHT, cluster.colour),
@@ -275,7 +277,7 @@ def _chip(cluster: Cluster, x: float, y: float) -> tuple[Rectangle, Text]:
 def _legend(
     samples: Sequence[_Sample], lines: Sequence[str], width: float, y: float
 ) -> tuple[list[Mark], float, float]:
-    """The samples in rows, and lines of text under them: the marks, and the sheet's width and end with them."""
+    """The samples in rows, with lines of text below them: the marks, and the new width and end of the sheet."""
     marks: list[Mark] = []
     widest, x = max(width, _PRINT_LINE), math.inf
     for sample in samples:
@@ -295,20 +297,20 @@ def _legend(
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """An entry of the legend: an arc with this style, or a sentence's number."""
+    """An entry of the legend: an arc in this style, or the number of a sentence."""
 
     text: str
     style: tuple[str, float, tuple[float, float] | None] | None
 
     def mark(self, x: float, y: float) -> Mark:
-        """The arc or the number; y is its middle."""
+        """The arc or the number, with its middle at y."""
         if self.style:
             return Path((Move((x, y)), Line((x + _SAMPLE - 6, y))), *self.style)
         return Text(x + _SAMPLE - 6, y + 3.3, "7", _NUMBER_SIZE, palette.TAG, "end")
 
 
 def _samples(tree: LatentTree, rows: int) -> list[_Sample]:
-    """For what there is in the drawing."""
+    """Samples of what the drawing shows."""
     samples = []
     if tree.numbered():
         samples.append(_Sample("from a mention's antecedent", (palette.ARC, _ARC_WIDTH, None)))

@@ -1,11 +1,11 @@
-"""A document's coreference as a page: the text with its mentions in boxes, and under it the latent tree.
+"""A document's coreference as a page: the text with its mentions in boxes, and the latent tree below it.
 
-One HTML file that loads nothing: styles, the drawing and a small script are in it, and a policy that forbids the rest.
-Without the script it can be read, by colours and numbers; with it a mention that is pointed at, or focused, shows its
-cluster and its antecedent, and the arrow keys lead along the cluster.
+One HTML file that loads nothing else: it contains styles, the drawing and a small script, and a policy that forbids the
+rest. Without the script, colours and numbers show the clusters. With it, pointing at a mention or focusing it shows its
+cluster and its antecedent, and the arrow keys move along the cluster.
 
-Mentions of clusters of two or more are elements, nested as the mentions are. A mention that crosses another cannot be:
-it is cut where the other ends, into pieces that are boxes of one mention, open where they were cut.
+Mentions of clusters of two or more are elements, nested like the mentions. A mention that crosses another cannot be
+nested: it is cut where the other ends, into several boxes that are open where they were cut.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headway.drawing.svg import to_svg
 from headway.errors import TreebankError
 
 _PAPER, _NIGHT = "#ffffff", "#15181d"
-_MOST_NESTED = 5  # boxes in a box that still make it higher
+_MOST_NESTED = 5  # deeper nesting makes a box no higher
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")  # in HTML
 
 _Word = tuple[str, bool]
@@ -34,7 +34,7 @@ _Word = tuple[str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What one box holds: words of a mention, the first and the last of them if it is not cut there."""
+    """The words of a mention in one box; it `begins` or `ends` here unless it is cut."""
 
     node: int
     first: int
@@ -54,14 +54,14 @@ def coreference_page(
 ) -> str:
     """The page as the text of an HTML file.
 
-    sentences: the words, each with whether a space follows.
-    heads, wrong: as `coreference_drawing` takes them; mentions with a wrong antecedent are in dashed boxes.
+    sentences: the words, each with whether a space follows it.
+    heads, wrong: as in `coreference_drawing`; mentions with a wrong antecedent are in dashed boxes.
     notes: paragraphs below the title.
     """
     tree = latent_tree(heads, len(mentions), wrong)
     spans = _spans(tree, sentences, mentions)
     cut = [nested_pieces(each) for each in spans]
-    boxes = _Boxes(tree, [_escaped(said) for said in titles(tree, mentions)])
+    boxes = _Boxes(tree, [_escaped(title) for title in titles(tree, mentions)])
     texts = (
         boxes.sentence(number, words, pieces)
         for number, (words, pieces) in enumerate(zip(sentences, cut, strict=True), start=1)
@@ -81,14 +81,14 @@ def coreference_page(
 def _spans(
     tree: LatentTree, sentences: Sequence[Sequence[_Word]], mentions: Sequence[MentionText]
 ) -> list[list[tuple[int, int, int]]]:
-    """By sentence: node, first and last word of every mention of a numbered cluster."""
+    """For each sentence: node, first and last word of every mention of a numbered cluster."""
     for number, mention in enumerate(mentions, start=1):
         if not 0 <= mention.sentence < len(sentences):
             raise TreebankError(f"mention {number} is in sentence {mention.sentence + 1} of {len(sentences)}")
         length = len(sentences[mention.sentence])
         if not 1 <= mention.first <= mention.last <= length:
-            where = f"the words {mention.first} to {mention.last} of sentence {mention.sentence + 1}"
-            raise TreebankError(f"mention {number} has {where}, which has the words 1 to {length}")
+            where = f"words {mention.first} to {mention.last} of sentence {mention.sentence + 1}"
+            raise TreebankError(f"mention {number} has {where}, which has words 1 to {length}")
     spans: list[list[tuple[int, int, int]]] = [[] for _ in sentences]
     for cluster in tree.numbered():
         for node in cluster.nodes:
@@ -98,16 +98,16 @@ def _spans(
 
 
 def nested_pieces(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
-    """The spans (node, first, last), those that cross an earlier one cut, in the order in which boxes are opened.
+    """The spans (node, first, last) in the order in which boxes open, cut where they cross an earlier one.
 
     >>> [(piece.node, piece.first, piece.last) for piece in nested_pieces([(1, 1, 4), (2, 3, 6), (3, 3, 3)])]
     [(1, 1, 4), (2, 3, 4), (3, 3, 3), (2, 5, 6)]
     """
-    waiting: dict[int, list[tuple[int, int, bool]]] = {}  # by first word: minus the last word, node, begins
+    waiting: dict[int, list[tuple[int, int, bool]]] = {}  # by first word: (minus the last word, node, begins)
     for node, first, last in spans:
         waiting.setdefault(first, []).append((-last, node, True))
     pieces: list[Piece] = []
-    stack: list[int] = []  # last words of the boxes that are open, the innermost at the end
+    stack: list[int] = []  # last words of the open boxes, the innermost at the end
     while waiting:
         word = min(waiting)
         while stack and stack[-1] < word:
@@ -123,15 +123,15 @@ def nested_pieces(spans: Iterable[tuple[int, int, int]]) -> list[Piece]:
 
 
 class _Boxes:
-    """Writes sentences with the mentions of a tree in boxes; `said` is what is said of each node, escaped."""
+    """Writes sentences with the mentions of a tree in boxes; `descriptions` are those of the nodes, escaped."""
 
-    def __init__(self, tree: LatentTree, said: Sequence[str]) -> None:
+    def __init__(self, tree: LatentTree, descriptions: Sequence[str]) -> None:
         self._tree = tree
-        self._said = said
+        self._descriptions = descriptions
         self._number = {node: cluster.number for cluster in tree.numbered() for node in cluster.nodes}
 
     def sentence(self, number: int, words: Sequence[_Word], pieces: Sequence[Piece]) -> str:
-        """A paragraph; `pieces` as `nested_pieces` gives them."""
+        """A paragraph; `pieces` are those of `nested_pieces`."""
         parts = [f'<p class="sentence" id="s{number}" dir="auto"><span class="number">{number} </span>']
         heights = _heights(pieces)
         opened: list[Piece] = []
@@ -154,11 +154,11 @@ class _Boxes:
         kinds += ["cut-after"] * (not piece.ends)
         reach = ' tabindex="0" role="group"' if piece.begins else ""
         data = f'data-cluster="{number}" data-node="{node}" data-antecedent="{self._tree.heads[node]}"'
-        return f'<span class="{" ".join(kinds)}"{reach} {data} title="cluster {number}: {self._said[node]}">'
+        return f'<span class="{" ".join(kinds)}"{reach} {data} title="cluster {number}: {self._descriptions[node]}">'
 
 
 def _heights(pieces: Sequence[Piece]) -> list[int]:
-    """For each box, how many are in it, one in the other, at most."""
+    """How deeply boxes are nested in each box."""
     heights = [0] * len(pieces)
     stack: list[int] = []
     for place, piece in enumerate(pieces):
@@ -174,14 +174,14 @@ def _legend(tree: LatentTree, is_cut: bool) -> list[str]:
     entries = ['<span class="number">7</span> the number of a sentence']
     if tree.numbered():
         sample = f'<span class="mention {_colour_class(1)} h0">mention<sub>1</sub></span>'
-        entries.append(f"{sample} a mention of cluster 1; mentions with the same number name the same thing")
+        entries.append(f"{sample} a mention of cluster 1; mentions with the same number refer to the same thing")
     if tree.wrong:
         sample = f'<span class="mention {_colour_class(1)} h0 wrong">mention<sub>1</sub></span>'
         entries.append(f"{sample} wrong: in the reference its antecedent is in another cluster")
     if is_cut:
         before, after = (f'class="mention {_colour_class(1)} h0 cut-{side}"' for side in ("before", "after"))
         sample = f"<span {after}>one<sub>1</sub></span> <span {before}>mention<sub>1</sub></span>"
-        entries.append(f"{sample} one mention, cut where another ends that it crosses")
+        entries.append(f"{sample} one mention, cut at the end of another that it crosses")
     if tree.alone():
         entries.append(f"{alone_text(len(tree.alone()))}, without a box")
     return entries
@@ -192,7 +192,7 @@ def _colour_class(number: int) -> str:
 
 
 def _computed_styles() -> str:
-    """The colours for day and for night, and the heights of boxes that hold others."""
+    """The colours for light and dark pages, and the heights of boxes that contain others."""
     day = [(colour, mixed(_PAPER, colour, 0.1), mixed(_PAPER, colour, 0.35)) for colour in CLUSTER_COLOURS]
     night = [
         (mixed(colour, _PAPER, 0.5), mixed(_NIGHT, colour, 0.3), mixed(_NIGHT, colour, 0.85))
@@ -309,7 +309,7 @@ _SCRIPT = """\
 (() => {
   const boxes = [...document.querySelectorAll(".mention[data-node]")];
   const status = document.getElementById("status");
-  const hint = "Point at a mention, or go to it with Tab; the arrows left and right lead along its cluster.";
+  const hint = "Point at a mention, or go to it with Tab; the left and right arrow keys move along its cluster.";
   const at = (element) => element && element.closest ? element.closest(".mention[data-node]") : null;
   const show = (chosen) => {
     for (const box of boxes) {

@@ -1,11 +1,11 @@
-"""Where the states of an automaton stand, and how the arrows between them go.
+"""The layout of an automaton: where its states are, and how the arrows between them run.
 
-Layout: a state's layer is its distance from the start, and layers go from left to right. Within a layer states stand as
-near as they can to the barycentre of their neighbours (Sugiyama et al. 1981); two that would be better off the other
-way round change places. An arrow is a cubic curve. Each has about a hundred candidates (how far it bends and to which
-side, where its label stands; for a loop, the direction it looks to) and takes the one that costs least beside what the
-others have taken, in turns until nothing changes. What costs: a label on a state, on a label or on a line, a line
-through a state, lines that cross, ends that meet, and bending. While something covers something, the whole is tried
+The layer of a state is its distance from the start, and layers go from left to right. Within a layer, states are as
+near as possible to the barycentre of their neighbours (Sugiyama et al. 1981); neighbours are swapped where that helps.
+An arrow is a cubic curve. It has about a hundred candidates (how far it bends and to which side, where its label is;
+for a loop, its direction) and takes the one with the lowest cost, given the choices of the other arrows. They take
+turns until nothing changes. There are costs for a label on a state, on another label or on a line, a line through a
+state, lines that cross, ends that meet, and bends. As long as something covers something else, everything is tried
 again with more room. O(E^2) for E arrows.
 """
 
@@ -28,13 +28,13 @@ RADIUS = 34.0  # of a state
 ENTRY = 34.0  # the length of the arrow that enters the start
 ARROW = (9.0, 7.0)  # length and width of an arrow head
 _GAP = 3.0  # between a label and its own arrow
-_BETWEEN = (12.0, 5.0)  # labels that stand side by side, or one above the other
+_BETWEEN = (12.0, 5.0)  # labels side by side, or one above the other
 
 _BENDS = tuple(side * bend for bend in (0.05, 0.1, 0.16, 0.23, 0.31, 0.4, 0.5, 0.62) for side in (1, -1))
-_STANDS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)  # where on its arrow a label can stand
+_STANDS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)  # where a label can be on its arrow
 _LOOPS = tuple(np.radians([-90, 90, 0, 180, -60, 60, -120, 120, -30, 30, -150, 150]).tolist())
 _LOOP_REACH, _LOOP_SPREAD = 3.1 * RADIUS, 0.45
-_SAMPLES, _COARSE = 97, 6  # points of a curve that stand for all of it; every sixth will do for other curves
+_SAMPLES, _COARSE = 97, 6  # points that represent a curve; against other curves every sixth is enough
 FINE = 257
 _TURNS = 8
 _SWEEPS = 6
@@ -45,7 +45,7 @@ _BENT, _ASIDE, _HIDDEN = 60.0, 15.0, 40.0
 
 
 class Ends(Protocol):
-    """Whatever leads from one state to another."""
+    """Anything that leads from one state to another."""
 
     @property
     def source(self) -> int: ...
@@ -56,7 +56,7 @@ class Ends(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An arrow to be laid out: between which states, how much it matters, width and height of its label."""
+    """An arrow to lay out: its states, how much it matters, width and height of its label."""
 
     source: int
     target: int
@@ -66,7 +66,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way an arrow goes."""
+    """How an arrow runs."""
 
     ends: tuple[int, int]
     curve: Floats  # (4, 2)
@@ -75,7 +75,7 @@ class Route:
 
 
 def graph_layout(nodes: int, start: int, links: Sequence[Link]) -> tuple[list[Point], list[Route]]:
-    """Where the states are, and how the arrows go; with as much room as it takes."""
+    """Where the states are, and how the arrows run, with as much room as needed."""
     layers, heights = _layers(nodes, start, links)
     widest, tallest = np.max(np.array([(0.0, 0.0), *(link.size for link in links)]), axis=0).tolist()
     least = np.inf
@@ -91,7 +91,7 @@ def graph_layout(nodes: int, start: int, links: Sequence[Link]) -> tuple[list[Po
 
 
 def distances(start: int, links: Sequence[Ends]) -> dict[int, int]:
-    """How many arrows each state that can be reached is away from the start."""
+    """How many arrows away from the start each reachable state is."""
     distance, border = {start: 0}, {start}
     while border:
         border = {link.target for link in links if link.source in border} - distance.keys()
@@ -100,7 +100,7 @@ def distances(start: int, links: Sequence[Ends]) -> dict[int, int]:
 
 
 def _layers(nodes: int, start: int, links: Sequence[Link]) -> tuple[list[list[int]], list[float]]:
-    """The states by their distance from the start, each layer from top to bottom; how low each state stands."""
+    """The states by distance from the start, each layer from top to bottom, and the height of each state."""
     distance = distances(start, links)
     layers: list[list[int]] = [[] for _ in range(max(distance.values()) + 1)]
     for state in range(nodes):
@@ -127,7 +127,7 @@ def _centre(near: Sequence[int], heights: Sequence[float]) -> float:
 def _settle(layer: Sequence[int], near: Sequence[Sequence[int]], heights: list[float]) -> None:
     """Put the states of a layer as near to their barycentres as their order and a distance of 1 allow.
 
-    Least squares: states that want to be closer than that form a block around the mean of what they want.
+    Least squares: states that would be closer form a block around the mean of their barycentres.
     """
     blocks: list[list[float]] = []
     for place, state in enumerate(layer):
@@ -145,7 +145,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _switch(layer: list[int], near: Sequence[Sequence[int]], heights: list[float]) -> None:
-    """Let neighbours in a layer change places while this makes their arrows shorter."""
+    """Swap neighbours in a layer as long as this makes their arrows shorter."""
 
     def length() -> float:
         return sum(abs(heights[s] - heights[t]) for s in layer for t in near[s])
@@ -165,13 +165,13 @@ def _switch(layer: list[int], near: Sequence[Sequence[int]], heights: list[float
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The ways one arrow can go: K curves with T places of the label each."""
+    """The ways one arrow can run: K curves, each with T places for the label."""
 
     ends: tuple[int, int]
     curves: Floats  # (K, 4, 2) control points, from circle to circle
     points: Floats  # (K, M, 2) on the curves, the arrow's tip included
     boxes: Floats  # (K, T, 4) left, top, right, bottom of the label
-    costs: Floats  # (K, T) whatever the other arrows do
+    costs: Floats  # (K, T) independent of the other arrows
 
     @property
     def extent(self) -> Floats:
@@ -185,7 +185,7 @@ class _Candidates:
 
 
 def _grid(layers: Sequence[Sequence[int]], heights: Sequence[float], across: float, down: float) -> list[Point]:
-    """The middle of every state; a layer bulges to the right, so that its first and last state can see each other."""
+    """The centre of every state; a layer bulges to the right, to clear the way from its first to its last state."""
     places: dict[int, Point] = {}
     x = 0.0
     for layer in layers:
@@ -199,14 +199,14 @@ def _grid(layers: Sequence[Sequence[int]], heights: Sequence[float], across: flo
 
 
 def _routed(places: Sequence[Point], start: int, links: Sequence[Link]) -> tuple[list[Route], float]:
-    """One way for each arrow, and what it costs that things cover each other."""
+    """A route for each arrow, and the cost of what is covered."""
     states = np.array(places)
     entry = _entry_candidate(states[start], start)
     every = [_candidates(states, (link.source, link.target), *link.size) for link in links]
     alone = [arrow.costs + _between(arrow, entry)[:, :, 0, 0] for arrow in every]
     between = _tables(every)
     likely = sorted(range(len(links)), key=lambda e: (-links[e].weight, e))
-    rng = np.random.default_rng(0)  # who chooses first matters: the likely arrows, or whoever chance puts first
+    rng = np.random.default_rng(0)  # the order matters: probable arrows first, or a random order
     orders = [likely, *(rng.permutation(len(links)).tolist() for _ in range(_ORDERS))]
     _, choice = min((_in_turns(alone, between, order) for order in orders), key=lambda found: found[0])
     routes = [arrow.route(*where) for arrow, where in zip(every, choice, strict=True)]
@@ -214,7 +214,7 @@ def _routed(places: Sequence[Point], start: int, links: Sequence[Link]) -> tuple
 
 
 def _tables(every: Sequence[_Candidates]) -> list[dict[int, Costs]]:
-    """For each arrow and each other that can be in its way: what two candidates cost together, (K, T, K', T')."""
+    """For each arrow and each other that can get in its way: the joint costs of their candidates, (K, T, K', T')."""
     tables: list[dict[int, Costs]] = [{} for _ in every]
     extents = np.array([arrow.extent for arrow in every]).reshape(-1, 4)
     for e, f in np.argwhere(np.tril(_overlap(extents, extents), -1)).tolist():
@@ -226,7 +226,7 @@ def _tables(every: Sequence[_Candidates]) -> list[dict[int, Costs]]:
 def _in_turns(
     alone: Sequence[Floats], between: Sequence[dict[int, Costs]], order: Sequence[int]
 ) -> tuple[float, list[tuple[int, int]]]:
-    """The arrows choose their candidates in this order, again and again; what they cost all together, and which."""
+    """Let the arrows choose candidates in this order until nothing changes; the total cost, and the choices."""
     choice: dict[int, tuple[int, int]] = {}
     for _ in range(_TURNS):
         before = dict(choice)
@@ -241,7 +241,7 @@ def _in_turns(
 
 
 def _entry_candidate(place: Floats, start: int) -> _Candidates:
-    """The arrow from nowhere, which goes its one way; its label is a point at its beginning."""
+    """The arrow that enters the start, which has a single candidate; its label is a point at its beginning."""
     points = place - np.linspace(RADIUS + ENTRY, RADIUS, _SAMPLES)[:, None] * [1.0, 0.0]
     return _Candidates(
         (start, start), points[None, [0, 10, 20, -1]], points[None], points[None, :1, [0, 1, 0, 1]], np.zeros((1, 1))
@@ -254,7 +254,7 @@ def _candidates(states: Floats, ends: tuple[int, int], width: float, height: flo
     if ends[0] == ends[1]:
         curves, points = _clipped(_loops(source), source, target)
         look = np.array([[np.cos(angle), np.sin(angle)] for angle in _LOOPS])
-        # The label's edge touches the loop, or else one of its corners does.
+        # Either an edge of the label touches the loop, or one of its corners.
         reach = np.stack([(half / np.maximum(np.abs(look), 1e-9)).min(axis=1), np.abs(look) @ half], axis=1) + _GAP + 1
         middles = points_at(curves, np.array([0.5])) + look[:, None] * reach[:, :, None]
         taste = 0.5 * np.arange(len(look))[:, None] + [0.0, 2.0]
@@ -270,7 +270,7 @@ def _candidates(states: Floats, ends: tuple[int, int], width: float, height: flo
 
 
 def _arcs(source: Floats, target: Floats) -> Floats:
-    """The arcs from one middle to another, (K, 4, 2)."""
+    """The arcs from one centre to another, (K, 4, 2)."""
     way = target - source
     across = np.array([-way[1], way[0]])
     lifts = np.array(_BENDS)[:, None] * across / 0.75
@@ -287,7 +287,7 @@ def _loops(middle: Floats) -> Floats:
 
 
 def _clipped(curves: Floats, source: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """The parts of the curves between the circles, the arrow head left free, and points on them up to the tip."""
+    """The parts of the curves between the circles, without the arrow head, and points on them up to the tip."""
     t = np.linspace(0, 1, FINE)
     fine = points_at(curves, t)
     starts = (np.linalg.norm(fine - source, axis=-1) > RADIUS + 1).argmax(axis=1)
@@ -350,7 +350,7 @@ def within(boxes: Floats, points: Floats) -> Bools:
 
 
 def _hold(boxes: Floats, lines: Floats) -> Bools:
-    """Whether a box (..., 4) holds some point of the lines (O, M, 2): (..., O)."""
+    """Whether a box (..., 4) contains a point of the lines (O, M, 2): (..., O)."""
     held: Bools = np.any(within(boxes[..., None, None, :], lines), axis=-1)
     return held
 
@@ -363,7 +363,7 @@ def _crossings(lines: Floats, others: Floats) -> NDArray[np.int64]:
 
 
 def _split(lines: Floats, others: Floats) -> Bools:
-    """Whether the straight line through a piece of a line has the ends of a piece of another on both its sides."""
+    """Whether the straight line through a piece of a line separates the ends of a piece of another."""
     way = np.diff(lines, axis=1)[:, None, :, None]
     start = lines[:, None, :-1, None]
     points = others[None, :, None]
@@ -375,7 +375,7 @@ def _split(lines: Floats, others: Floats) -> Bools:
 
 
 def _near(points: Floats, others: Floats, distance: float) -> Bools:
-    """Whether points (K, M, 2) are near to points (O, N, 2): (K, O, M, N)."""
+    """Whether points (K, M, 2) are near points (O, N, 2): (K, O, M, N)."""
     x = points[:, None, :, None, 0] - others[None, :, None, :, 0]
     y = points[:, None, :, None, 1] - others[None, :, None, :, 1]
     near: Bools = x * x + y * y < distance**2
@@ -383,7 +383,7 @@ def _near(points: Floats, others: Floats, distance: float) -> Bools:
 
 
 def _between(one: _Candidates, other: _Candidates) -> Costs:
-    """What each candidate of an arrow costs together with each of another, (K, T, K', T')."""
+    """The joint cost of each candidate of one arrow and each of another, (K, T, K', T')."""
     coarse, coarse_other = one.points[:, ::_COARSE], other.points[:, ::_COARSE]
     meeting = np.count_nonzero(_near(coarse[:, [0, -1]], coarse_other[:, [0, -1]], 14), axis=(2, 3))
     near = np.count_nonzero(_near(coarse, coarse_other, 8).any(axis=3), axis=2)
@@ -397,7 +397,7 @@ def _between(one: _Candidates, other: _Candidates) -> Costs:
 
 
 def _trouble(states: Floats, routes: Sequence[Route]) -> float:
-    """What it costs that labels and states are covered, or have lines through them."""
+    """The cost of labels and states that are covered, or have lines through them."""
     total = 0.0
     for e, route in enumerate(routes):
         away = np.delete(states, route.ends, axis=0)

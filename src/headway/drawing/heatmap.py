@@ -1,7 +1,7 @@
-"""The probabilities of all heads of all words as a table of shaded cells: heads down, the root first, modifiers across.
+"""The probabilities of all heads of all words as a table of shaded cells, one row per head and one column per modifier.
 
 The cells of the sentence's own tree are outlined. Probabilities above 0.005, which two decimals can show, are written
-into their cells.
+in their cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORD_SIZE, _NUMBER_SIZE, _CAPTION_SIZE = 12.0, 9.0, 11.0
 _LONGEST_WORD = 24  # in columns of a terminal
 _MARGIN = 14.0
 _SPACE = 8.0
-_SLOPE = 0.7072  # column titles lean by 45 degrees
+_SLOPE = 0.7072  # column titles are at 45 degrees
 _SCALE_STEPS = 40
 _SCALE = (160.0, 10.0)
 _OUTLINED, _COLUMN = "the tree's arcs", "a column: one word's heads"
@@ -52,7 +52,7 @@ def heatmap_drawing(sentence: Sentence, marginals: ArrayLike) -> Drawing:
             marks.append(Rectangle(x + 1, y + 1, CELL - 2, CELL - 2, None, palette.OUTLINE, 2.0))
     bottom = top + (n + 1) * CELL
     legend, legend_width = _legend(left, bottom + 14, sentence.heads is not None)
-    # A leaning title reaches beyond its column.
+    # A slanted title reaches beyond its column.
     reach = max(
         (left + (m - 0.5) * CELL + 3 + sizes[m] * _SLOPE + _WORD_SIZE / 2 for m in range(1, n + 1)), default=0.0
     )
@@ -77,7 +77,7 @@ def _marginals(values: ArrayLike, n: int) -> Floats:
 
 
 def _likeliest(p: Floats) -> list[tuple[int, int]]:
-    """Each word with its likeliest head."""
+    """Each word with its most probable head."""
     others = p.copy()
     np.fill_diagonal(others, -1.0)
     return [(m, int(np.argmax(others[:, m]))) for m in range(1, len(p))]
@@ -97,7 +97,7 @@ def _cell(sentence: Sentence, h: int, m: int, p: float, left: float, top: float)
 
 
 def shade(p: float) -> str:
-    """The colour of a probability, from white over blue to nearly black.
+    """The colour of a probability, from white through blue to almost black.
 
     >>> shade(0), shade(1)
     ('#ffffff', '#08306b')
@@ -109,7 +109,7 @@ def shade(p: float) -> str:
 
 
 def _legend(x: float, y: float, has_tree: bool) -> tuple[list[Mark], float]:
-    """The scale of colours, and what the outline means; its width."""
+    """The scale of colours and the meaning of the outline; the marks and their width."""
     marks: list[Mark] = []
     width, height = _SCALE
     step = width / _SCALE_STEPS

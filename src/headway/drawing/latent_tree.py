@@ -22,7 +22,7 @@ CLUSTER_COLOURS = ("#0079c5", "#74002b", "#40824c", "#660080", "#00808e", "#5f34
 
 @dataclass(frozen=True, slots=True)
 class MentionText:
-    """A mention: `sentence` from 0, its first and its last word from 1, and what is printed in the tree."""
+    """A mention: its `sentence` (from 0), its first and last word (from 1), and the text to print in the tree."""
 
     sentence: int
     first: int
@@ -32,20 +32,20 @@ class MentionText:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The nodes below one child of the root, each followed by what hangs below it; `number` is 0 for one alone."""
+    """A child of the root and the nodes below it, each followed by its own; `number` is 0 for a single mention."""
 
     number: int
     nodes: tuple[int, ...]
 
     @property
     def colour(self) -> str:
-        """The number's; every eighth number has the same."""
+        """The colour of its number; the colours repeat after eight."""
         return CLUSTER_COLOURS[(self.number - 1) % len(CLUSTER_COLOURS)]
 
 
 @dataclass(frozen=True, slots=True)
 class LatentTree:
-    """Heads that are a tree's, the nodes below a wrong one, and the clusters by first mention."""
+    """The heads of a tree, the nodes whose antecedent is wrong, and the clusters in the order of first mentions."""
 
     heads: tuple[int, ...]
     wrong: frozenset[int]
@@ -56,17 +56,17 @@ class LatentTree:
         return [cluster for cluster in self.clusters if cluster.number]
 
     def alone(self) -> list[int]:
-        """The nodes that are clusters of their own."""
+        """The nodes that are alone in their clusters."""
         return [cluster.nodes[0] for cluster in self.clusters if not cluster.number]
 
     def counts(self) -> str:
-        """How much of it there is, mentions that stand alone left out."""
+        """The numbers of clusters and mentions, without those that stand alone."""
         numbered = self.numbered()
         return f"{counted(len(numbered), 'cluster')} of {counted(sum(len(c.nodes) for c in numbered), 'mention')}"
 
 
 def latent_tree(heads: ArrayLike, mentions: int, wrong: Collection[int] = ()) -> LatentTree:
-    """The tree over so many mentions that has these heads, (M+1,), some of them wrong.
+    """The tree with these heads, (M+1,), over this many mentions; the heads of the nodes in `wrong` are wrong.
 
     >>> latent_tree([-1, 0, 0, 1, 0, 1, 3], 6).clusters
     (Cluster(number=1, nodes=(1, 3, 6, 5)), Cluster(number=0, nodes=(2,)), Cluster(number=0, nodes=(4,)))
@@ -76,7 +76,7 @@ def latent_tree(heads: ArrayLike, mentions: int, wrong: Collection[int] = ()) ->
         if not 1 <= node <= mentions:
             raise ArcError(f"node {node} cannot be wrong; expected a mention's node, from 1 to {mentions}")
         if not checked[node]:
-            raise ArcError(f"node {node} cannot be wrong: it hangs below the root, and starts a cluster")
+            raise ArcError(f"node {node} cannot be wrong: it hangs below the root and starts a cluster")
     below: list[list[int]] = [[] for _ in checked]
     for node, head in enumerate(checked[1:], start=1):
         below[head].append(node)
@@ -125,7 +125,7 @@ def alone_text(count: int) -> str:
 
 
 def titles(tree: LatentTree, mentions: Sequence[MentionText]) -> list[str]:
-    """What is said of each node; of the root, nothing."""
+    """A description of each node; nothing for the root."""
     names = ["", *(f"{plain_text(mention)} (sentence {mention.sentence + 1})" for mention in mentions)]
     said = list(names)
     for cluster in tree.clusters:

@@ -1,16 +1,16 @@
 """Where words and arcs go: x-coordinates of words, and for every arc a level, two ends and a place for its label.
 
-An arc rises vertically from its head, turns into a horizontal line at the height of its level, and falls vertically on
-its modifier. With that shape the following hold for any choice of heads, trees or not, projective or not:
+An arc rises vertically from its head, turns into a horizontal line at the height of its level, and falls vertically to
+its modifier. With this shape the following holds for any heads, trees or not, projective or not:
 
-- Levels: an arc is above every shorter arc that shares a stretch of words with it, and no higher than that asks for. So
-  arcs of one level do not overlap, and a projective tree has no arcs that cross.
-- Fans: arcs at one word have ends of their own, those to the left at the left, longer ones inside, so that arcs of one
-  word do not cross. A root arrow stands between both groups, higher than all arcs above its word.
-- Labels: on the horizontal line, nearest to its middle, where no vertical line of another arc passes.
+- Levels: an arc is above every shorter arc that shares a stretch of words with it, and no higher than necessary. So
+  arcs of the same level do not overlap, and the arcs of a projective tree do not cross.
+- Fans: each arc at a word has its own end, on the side it comes from, longer ones inside, so that arcs of one word do
+  not cross. A root arrow stands between the two groups, higher than all arcs above its word.
+- Labels: on the horizontal line, as near to its middle as possible, where no vertical line of another arc passes.
 - Words: as close together as these ends and labels allow. Each demand is "word b at least d to the right of word a";
-  the least solution is a longest path, found from left to right. A label that finds no room adds one more demand, at
-  most one an arc, so this ends.
+  the smallest solution is a longest path, found from left to right. A label without enough room adds one more demand,
+  at most one per arc, so this terminates.
 
 O(n^2) time for each of at most n + 1 rounds (nearly always one or two), for sentences that fit a page.
 """
@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 WORD_SPACE = 14.0  # between the boxes of two words
-END_SPACE = 5.5  # between two arcs' ends at one word, at least
+END_SPACE = 5.5  # between the ends of two arcs at one word, at least
 LABEL_SPACE = 7.0  # between a label and the vertical lines beside it
 _WIDEST_END_SPACE = 9.0
 
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """An arc to be placed: head 0 is the root; `label_width` is 0 for no label."""
+    """An arc to place: head 0 is the root; `label_width` is 0 without a label."""
 
     head: int
     modifier: int
@@ -38,7 +38,7 @@ class Arc:
 
     @property
     def left(self) -> int:
-        """The first word, which is the modifier for a root arrow."""
+        """The first word; for a root arrow, the modifier."""
         return min(self.head, self.modifier) if self.head else self.modifier
 
     @property
@@ -49,7 +49,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class PlacedArc:
-    """An arc with its level (1 is next to the words), its ends, and the middle of its label; x-coordinates."""
+    """An arc with its level (1 is next to the words), and the x of its ends and of the middle of its label."""
 
     arc: Arc
     level: int
@@ -60,7 +60,7 @@ class PlacedArc:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The middle of each word, word 1 first; the width with both margins; arcs in the order given."""
+    """The middle of each word, word 1 first; the width with both margins; the arcs in the order given."""
 
     words: tuple[float, ...]
     width: float
@@ -69,7 +69,7 @@ class Placement:
 
 
 def place(widths: Sequence[float], above: Sequence[Arc], below: Sequence[Arc] = (), *, margin: float = 0) -> Placement:
-    """Place words of these widths, word 1 first, with arcs above them and arcs below them, between two margins."""
+    """Place words of these widths, word 1 first, with arcs above and below them, between two margins."""
     sides = [_Side(widths, above), _Side(widths, below)]
     boxes = [max(width, *(side.fan_widths[m] for side in sides)) for m, width in enumerate(widths, start=1)]
     demands: dict[tuple[int, int], float] = {}
@@ -98,12 +98,12 @@ _Demand = tuple[int, int, float]
 
 
 class _Side:
-    """The arcs on one side of the words: what does not depend on where the words stand."""
+    """The arcs on one side of the words: everything that does not depend on where the words are."""
 
     def __init__(self, widths: Sequence[float], arcs: Sequence[Arc]) -> None:
         self._arcs = arcs
         self._levels = levels(arcs)
-        self._ends: dict[tuple[int, int], float] = {}  # by number of the arc and word: offset from the word's middle
+        self._ends: dict[tuple[int, int], float] = {}  # by arc and word: offset from the middle of the word
         self.fan_widths = [0.0] * (len(widths) + 1)
         self._reach = [(0.0, 0.0)] * (len(widths) + 1)
         at: list[list[int]] = [[] for _ in range(len(widths) + 1)]
@@ -120,7 +120,7 @@ class _Side:
             self._reach[word] = (-half, half)
 
     def demands(self) -> Iterable[_Demand]:
-        """Room for each label between its arc's ends, and for the labels of root arrows beside everything else."""
+        """Room for each label between the ends of its arc, and for the labels of root arrows beside everything else."""
         last = len(self._reach) - 1
         roots = sorted((arc.modifier, number) for number, arc in enumerate(self._arcs) if not arc.head)
         for number, arc in enumerate(self._arcs):
@@ -140,7 +140,7 @@ class _Side:
             yield word, next_word, widths / 2 + LABEL_SPACE + offsets
 
     def placed(self, x: Sequence[float]) -> tuple[list[PlacedArc], list[_Demand]]:
-        """The arcs over words at these places, and what is missing for labels without room."""
+        """The arcs over words at these places, and the demands of labels that have too little room."""
         arcs, missing = [], []
         for number, arc in enumerate(self._arcs):
             modifier_x = x[arc.modifier] + self._ends[number, arc.modifier]
@@ -156,7 +156,7 @@ class _Side:
         return arcs, missing
 
     def _label_spot(self, number: int, x: Sequence[float]) -> float | _Demand:
-        """The middle of the label: nearest to the middle of the arc, clear of the higher arcs' vertical lines."""
+        """The middle of the label: as near as possible to the middle of the arc, clear of higher arcs."""
         arc, level = self._arcs[number], self._levels[number]
         lines = [
             (x[word] + end, word, end)
@@ -182,7 +182,7 @@ class _Side:
 
 
 def levels(arcs: Sequence[Arc]) -> list[int]:
-    """The level of each arc: one more than that of every shorter arc it shares a stretch with; root arrows on top.
+    """The level of each arc: above every shorter arc it shares a stretch with; root arrows on top.
 
     >>> levels([Arc(2, 1, 0), Arc(0, 2, 0), Arc(5, 3, 0), Arc(5, 4, 0), Arc(2, 5, 0)])
     [1, 4, 2, 1, 3]
@@ -204,9 +204,9 @@ def _share_a_stretch(a: Arc, b: Arc) -> bool:
 
 
 def _order_at(word: int, arc: Arc) -> tuple[int, int, int]:
-    """From left to right at one word: arcs to the left, the shortest first; the root; arcs to the right, longest first.
+    """From left to right at one word: arcs to the left, shortest first; the root; arcs to the right, longest first.
 
-    Of two arcs between the same words, the one with the smaller modifier is below, so it is the inner one.
+    Of two arcs between the same words, the one with the smaller modifier is lower, so it is the inner one.
     """
     if not arc.head:
         return 1, 0, 0
@@ -220,7 +220,7 @@ def _demand(demands: dict[tuple[int, int], float], a: int, b: int, distance: flo
 
 
 def _least(boxes: Sequence[float], demands: Mapping[tuple[int, int], float]) -> list[float]:
-    """The leftmost places that meet all demands; [0] stands for the root and means nothing."""
+    """The leftmost places that meet all demands; [0], for the root, means nothing."""
     before: list[list[tuple[int, float]]] = [[] for _ in range(len(boxes) + 1)]
     for (a, b), distance in demands.items():
         before[b].append((a, distance))

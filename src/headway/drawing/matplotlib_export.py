@@ -1,7 +1,7 @@
-"""A drawing as PNG, PDF or any other format matplotlib writes (the extra `figures`).
+"""A drawing as PNG, PDF or any other format that matplotlib writes (the extra `figures`).
 
 Text stays text in a PDF: TrueType fonts are embedded (font type 42), so that it can be searched and copied. Fonts are
-those of the machine; a character none of them has is a box, and matplotlib warns.
+those of the machine; a character that none of them has becomes a box, and matplotlib warns.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _INCH = 96.0  # pixels, in CSS
 _POINT = 72.0
 _HALO = 2.0
-# The first that is there, then those for characters it does not have.
+# The first of these that is installed, then all installed others for the characters it lacks.
 _LATIN = ("Helvetica", "Arial", "Liberation Sans", "Nimbus Sans", "Roboto")
 _OTHERS = ("DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans Arabic", "Arial Unicode MS")
-_DEJAVU = {False: 0.88, True: 0.8}  # by bold: DejaVu Sans is that much wider than Helvetica
+_DEJAVU = {False: 0.88, True: 0.8}  # by bold: scaled down, as DejaVu Sans is wider than Helvetica
 _SAME = {False: 1.0, True: 1.0}
-# No times and versions: the same drawing gives the same file.
+# No dates or versions: the same drawing gives the same file.
 _METADATA = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 
 
@@ -42,9 +42,9 @@ def save_drawing(
     dpi: float = 192.0,
     background: str | None = "white",
 ) -> None:
-    """Write the drawing to a file or a stream of bytes; the format is the name's ending unless given.
+    """Write the drawing to a file or a stream of bytes; the format is that of the file name unless given.
 
-    `dpi` is for formats made of pixels; 96 is the size a browser shows, the default is twice as fine.
+    `dpi` is for pixel formats; 96 is the size shown in a browser, the default is twice as fine.
     """
     require_matplotlib()
     import matplotlib
@@ -71,7 +71,7 @@ def save_drawing(
 
 
 def _fonts() -> tuple[list[str], dict[bool, float]]:
-    """Font families to look into in turn, and the factors that give the first of them Helvetica's widths."""
+    """Font families to try in turn, and the factors that give the first of them Helvetica's widths."""
     from matplotlib import font_manager
 
     there = set(font_manager.get_font_names())
@@ -118,7 +118,7 @@ def _paint(axes: Axes, mark: Mark, order: int, background: str | None, scale: di
 
 
 def _write(axes: Axes, mark: Text, order: int, background: str | None, scale: dict[bool, float]) -> None:
-    # A box and no path effect, which would turn the text into outlines.
+    # A box, because a path effect would turn the text into outlines.
     halo: Any = None
     if mark.halo and background is not None:
         halo = {"facecolor": background, "edgecolor": "none", "pad": _HALO / 2 * _POINT / _INCH}

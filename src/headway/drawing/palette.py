@@ -1,4 +1,4 @@
-"""Colours, in one place; blue, vermilion and orange are those of Okabe and Ito, told apart by everyone."""
+"""All colours. Blue, vermilion and orange are those of Okabe and Ito, which everyone can tell apart."""
 
 WORD = "#111827"
 TAG = "#6b7280"

@@ -1,6 +1,6 @@
 """What a drawing is made of: texts, paths, polygons and rectangles, in the order they are painted.
 
-Lengths are CSS pixels, x to the right and y down. A drawing says nothing about a file format: `svg` and
+Lengths are CSS pixels, x to the right and y down. A drawing is independent of the file format: `svg` and
 `matplotlib_export` paint the same marks.
 """
 
@@ -18,9 +18,9 @@ CIRCLE = 0.5523  # where the control points of a quarter of a circle are, as a s
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words at (x, y), the end of the baseline that `anchor` names; `rotation` is in degrees, clockwise.
+    """Text whose baseline has its `anchor` at (x, y); `rotation` is in degrees, clockwise.
 
-    A `halo` is drawn around it in the colour of the background, so that it can be read on top of lines.
+    A `halo` is drawn around it in the colour of the background, so that it is readable on top of lines.
     """
 
     x: float
@@ -62,7 +62,7 @@ Segment: TypeAlias = Move | Line | Cubic
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A line that is stroked and not filled; the first segment is a `Move`. `dash` is (drawn, left out)."""
+    """A line, stroked but not filled; the first segment is a `Move`. `dash` is (drawn, left out)."""
 
     segments: tuple[Segment, ...]
     colour: str
@@ -80,7 +80,7 @@ class Polygon:
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A rectangle with an upper left corner, filled, stroked, or both."""
+    """A rectangle with its upper left corner at (x, y), filled, stroked, or both."""
 
     x: float
     y: float

@@ -1,6 +1,6 @@
-"""A drawing as SVG text: stand-alone, without scripts, style sheets and identifiers, so that several fit on one page.
+"""A drawing as SVG text: self-contained, without scripts, style sheets or identifiers, so that several fit on one page.
 
-The same drawing gives the same bytes: two decimals everywhere, attributes in a fixed order, one element a line.
+The same drawing gives the same bytes: two decimals everywhere, attributes in a fixed order, one element per line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0
 
 
 def to_svg(drawing: Drawing, *, background: str | None = "white") -> str:
-    """The drawing as the text of an SVG file; `background=None` leaves the page's own colour, for light pages only.
+    """The drawing as the text of an SVG file; `background=None` makes it transparent, for light pages only.
 
     >>> print(to_svg(Drawing(20, 10, (Text(10, 8, "a < b", 7, "#000000"),), "An example", ""), background=None))
     <svg xmlns="http://www.w3.org/2000/svg" width="20" height="10" viewBox="0 0 20 10" role="img"
@@ -114,7 +114,7 @@ def _point(point: Point) -> str:
 
 
 def _number(value: float) -> str:
-    """Two decimals, without zeros at the end.
+    """Two decimals, without trailing zeros.
 
     >>> _number(12.3), _number(-0.001), _number(7)
     ('12.3', '0', '7')
@@ -128,5 +128,5 @@ def _escaped(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """The text with what no XML file can hold replaced."""
+    """The text, with characters that XML cannot hold replaced."""
     return _FORBIDDEN.sub("\ufffd", text)

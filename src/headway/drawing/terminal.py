@@ -1,15 +1,15 @@
-"""A tree as text for a terminal: one word a line, arcs as brackets at the left.
+"""A tree as text for a terminal: one word per line, arcs as brackets on the left.
 
       ┌► Dogs    NOUN  nsubj
     ═►┼─ bark    VERB  root
       └► loudly  ADV   advmod
 
-Every arc is a vertical line in a lane; lane 1 is next to the words. Where it ends in a word's line there is a corner or
-a junction, joined to the word from the left. `►` stands behind the end of the arc that comes from the word's head;
-`═` comes from the root. A vertical line that a horizontal one meets without joining it stays whole: `─│─`.
+Every arc is a vertical line in a lane; lane 1 is next to the words. Its ends are corners or junctions, joined to the
+lines of its words from the left. `►` follows the end of the arc that comes from the word's head; `═` comes from the
+root. A vertical line that a horizontal one crosses without joining it stays whole: `─│─`.
 
 An arc's lane is outside those of all shorter arcs it shares a stretch with. Arcs that meet at one word share a lane
-only if both leave it, so that an arrow never has two arcs to stand for. Too wide a tree becomes an indented list.
+only if both leave it, so that an arrow never belongs to two arcs. A tree that is too wide becomes an indented list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headway.treebank import Sentence
 
 _LONGEST_WORD, _LONGEST_LABEL = 32, 24
 _INDENTS = (2, 1)
-# (an arc to a line above, to a line below, a line from the left): what joins them
+# (an arc to a line above, an arc to a line below, a line from the left): the character that joins them
 _JOINTS = {
     (False, True, False): "┌",
     (False, True, True): "┬",
@@ -36,7 +36,7 @@ _JOINTS = {
     (True, True, True): "┼",
 }
 _ASCII = str.maketrans("┌┬└┴├┼│─═►", "..''++|-=>")
-_HARMLESS = "\u200c\u200d"  # joiners that belong to the spelling of words
+_HARMLESS = "\u200c\u200d"  # joiners, which are part of the spelling of words
 
 _Paint = Literal["arc", "root", "tag", "label", "unsure"]
 _ANSI: dict[_Paint, str] = {"arc": "36", "root": "1", "tag": "90", "label": "32", "unsure": "1;31"}
@@ -44,7 +44,7 @@ _ANSI: dict[_Paint, str] = {"arc": "36", "root": "1", "tag": "90", "label": "32"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What stands behind the arcs in a word's line."""
+    """What follows the arcs in a word's line."""
 
     form: str
     tag: str
@@ -110,7 +110,7 @@ def _rows(sentence: Sentence, labels: Sequence[str], remarks: Sequence[str], ell
 
 
 def _shown(text: str) -> str:
-    """Text from a file, safe for a terminal: control characters are escaped.
+    """Text from a file, made safe for a terminal: control characters are escaped.
 
     >>> _shown("a\\x1b[2J"), _shown("naïve")
     ('a\\\\x1b[2J', 'naïve')
@@ -119,7 +119,7 @@ def _shown(text: str) -> str:
 
 
 def _room(rows: Sequence[_Row]) -> int:
-    """The columns that all behind the arcs takes."""
+    """The number of columns to the right of the arcs."""
     sizes = [size for size in _sizes(rows) if size]
     return sum(sizes) + 2 * (len(sizes) - 1)
 
@@ -169,12 +169,12 @@ def _lanes(heads: Sequence[int]) -> list[int]:
 
 
 def _brackets(heads: Sequence[int], lanes: Sequence[int]) -> list[list[str]]:
-    """The arcs as characters, one line a word: two columns for what comes from the root, then two for each lane."""
+    """The arcs as characters, one line per word: two columns for arrows from the root, then two for each lane."""
     depth = max(lanes, default=0)
     width = 2 * depth + 2
     column = [width - 2 * lane for lane in lanes]
     lines = [[" "] * width for _ in heads]
-    up: list[set[int]] = [set() for _ in heads]  # the columns where an arc goes to a line above
+    up: list[set[int]] = [set() for _ in heads]  # the columns where an arc goes up
     down: list[set[int]] = [set() for _ in heads]
     for m, head in enumerate(heads):
         if head > 0:
@@ -206,7 +206,7 @@ def _join(line: list[str], up: set[int], down: set[int], incoming: int | None) -
 def _indented(heads: Sequence[int], rows: Sequence[_Row], width: int) -> tuple[Sequence[int], list[str], list[_Row]]:
     """The words from the root down, the number of each, and the rows with their forms indented."""
     depths = _depths(heads)
-    # A word on a cycle is nobody's child here, so its head is named.
+    # A word on a cycle is nobody's child here, so its head is given as a remark.
     rows = [
         row if heads[m] == 0 or depths[m] else replace(row, remark=f"{row.remark} under {heads[m]}".lstrip())
         for m, row in enumerate(rows, start=1)
@@ -220,7 +220,7 @@ def _indented(heads: Sequence[int], rows: Sequence[_Row], width: int) -> tuple[S
 
 
 def _depths(heads: Sequence[int]) -> dict[int, int]:
-    """Words in the order of a walk from the root, with their depths; words that do not reach it come last."""
+    """Words in the order of a walk from the root, with their depths; words that it does not reach come last."""
     children: list[list[int]] = [[] for _ in heads]
     for m, head in enumerate(heads):
         if head >= 0:

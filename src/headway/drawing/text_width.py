@@ -1,8 +1,7 @@
-"""How wide a text is, about, without a font: the advance widths of Helvetica, which Arial and Liberation Sans share.
+"""The approximate width of a text without a font: the advance widths of Helvetica, shared by Arial and Liberation Sans.
 
-Letters with accents are as wide as without. East Asian wide characters are as wide as they are high, marks that combine
-with a letter take no room, and whatever else there is counts as an average capital or small letter. `columns` is the
-same question for a terminal.
+Accented letters are as wide as plain ones. East Asian wide characters are as wide as they are high, combining
+marks take no room, and all others count as an average capital or small letter. `columns` gives the width in a terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _COMBINING = ("Mn", "Me", "Cf")
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """The width of a text set in so many pixels.
+    """The width of a text in a font of this size, in pixels.
 
     >>> text_width("dog", 10), text_width("犬", 10), text_width("e\u0301", 10) == text_width("\u00e9", 10)
     (16.68, 10.0, True)
@@ -61,7 +60,7 @@ def _advance(character: str) -> int:
 
 
 def columns(text: str) -> int:
-    """The columns a text takes in a terminal.
+    """The number of columns that a text takes in a terminal.
 
     >>> columns("dog"), columns("犬"), columns("e\u0301")
     (3, 2, 1)
@@ -77,7 +76,7 @@ def _columns(character: str) -> int:
 
 
 def cut(text: str, most: int, ellipsis: str = "…") -> str:
-    """The text, or as much of it as fits into so many columns with an ellipsis.
+    """The text, or as much of it as fits with an ellipsis into `most` columns.
 
     >>> cut("hippopotamus", 6), cut("hippo", 6)
     ('hippo…', 'hippo')

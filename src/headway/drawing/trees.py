@@ -1,7 +1,7 @@
-"""A sentence's tree as a drawing, and two trees of one sentence, gold and predicted, in one.
+"""The tree of a sentence as a drawing, or two of its trees, gold and predicted, in one drawing.
 
-Words stand on a line with their tags under them, arcs above. `tree_drawing` shades arcs by their probability where it
-is given; `comparison_drawing` has what was predicted above the words and the gold arcs that were missed below.
+Words are on a line, with their tags below and arcs above. `tree_drawing` shades arcs by their probabilities, if given;
+`comparison_drawing` has the predicted arcs above the words and the gold arcs that were missed below.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class DrawnArc:
-    """An arc to draw: between which words, with which label, how, and what is said of it in words."""
+    """An arc to draw: its words, its label, its style, and a description in words."""
 
     head: int
     modifier: int
@@ -53,14 +53,14 @@ class Sample:
 
     text: str
     style: Style | None = None
-    is_statement: bool = False  # says something of the tree, and not of the drawing
+    is_statement: bool = False  # about the tree rather than the drawing
 
 
 def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, unsure_below: float = 0.7) -> Drawing:
     """The sentence's tree.
 
-    With `probabilities`, (n+1,) by modifier (the first entry is not looked at), arcs are pale where the probability is
-    low; those below `unsure_below` are dashed and marked with it.
+    With `probabilities`, (n+1,) by modifier (the first entry is ignored), less probable arcs are paler; those below
+    `unsure_below` are dashed and marked with their probability.
 
     >>> drawing = tree_drawing(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"]))
     >>> drawing.description
@@ -78,7 +78,7 @@ def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of so many words, how many have the right head, the right label, and both; as `headway.evaluate` counts them."""
+    """How many of the words have the right head, the right label, and both, as `headway.evaluate` counts them."""
 
     words: int
     heads: int
@@ -106,9 +106,9 @@ def agreement(gold: Sentence, predicted: Sentence) -> Agreement:
 
 
 def comparison_drawing(gold: Sentence, predicted: Sentence) -> Drawing:
-    """Two trees of the same words: right arcs grey, wrong ones red, the gold arcs that were missed blue, below.
+    """Two trees of the same words: right arcs are grey, wrong ones red, and missed gold arcs blue, below the words.
 
-    Where only the label is wrong, the gold label follows it in brackets. The caption has the counts of `agreement`.
+    If only the label is wrong, the gold label follows it in brackets. The caption has the counts of `agreement`.
     """
     counts = agreement(gold, predicted)
     (gold_heads, gold_labels), (heads, labels) = tree_of(gold), tree_of(predicted)
@@ -138,7 +138,7 @@ def comparison_drawing(gold: Sentence, predicted: Sentence) -> Drawing:
 
 
 def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
-    """Heads and labels by node; "" where there is no label. Cycles are drawn like anything else."""
+    """Heads and labels by node, "" if there is no label. Cycles are drawn like anything else."""
     if sentence.heads is None:
         place = sentence.place
         raise TreebankError("the sentence has no heads to draw; parse it first", place.source, place.line or None)
@@ -148,17 +148,17 @@ def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
 
 
 def require_heads(sentence: Sentence, heads: NDArray[np.int64]) -> None:
-    """Refuse a sentence of which only some heads are known."""
+    """Refuse a sentence with unknown heads."""
     if heads[1:].min(initial=0) < 0:
         place = sentence.place
         raise TreebankError("some words have no heads to draw; parse it first", place.source, place.line or None)
 
 
 def arc_probabilities(values: ArrayLike, n: int) -> Floats:
-    """The values as an array (n+1,), if they are probabilities of n words' heads."""
+    """The values as an array (n+1,), checked to be probabilities of the heads of n words."""
     p = np.asarray(values, dtype=np.float64)
     if p.shape != (n + 1,):
-        raise ShapeError(f"the probabilities have shape {p.shape}; expected ({n + 1},), one a word after the root's")
+        raise ShapeError(f"the probabilities have shape {p.shape}; expected ({n + 1},), one for the root and each word")
     wrong = ~((p >= -1e-6) & (p <= 1 + 1e-6))
     wrong[0] = False
     if wrong.any():
@@ -206,7 +206,7 @@ def _probability_legend(unsure_below: float) -> list[Sample]:
 def _drawing(
     sentence: Sentence, above: Sequence[DrawnArc], below: Sequence[DrawnArc], legend: Sequence[Sample], name: str
 ) -> Drawing:
-    """Words, arcs above and below them, and the legend, on a sheet that holds them all."""
+    """Words, the arcs above and below them, and the legend, on a sheet large enough for all."""
     has_tags = any(tag != "_" for tag in sentence.upos)
     widths = [
         max(text_width(form, WORD_SIZE), text_width(tag, TAG_SIZE) * has_tags)
@@ -244,7 +244,7 @@ def _words(sentence: Sentence, placement: Placement, baseline: float, has_tags: 
 
 
 def _legend(samples: Sequence[Sample], width: float, y: float) -> tuple[list[Mark], float, float]:
-    """The legend under everything, in rows no wider than the drawing or one line of print; its marks, the new ends."""
+    """The legend below the rest, in rows no wider than the drawing or a line of print; its marks, and the new size."""
     marks: list[Mark] = []
     if not samples:
         return marks, width, y

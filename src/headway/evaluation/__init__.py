@@ -1,12 +1,12 @@
-"""How good predictions are: attachment scores, the CoNLL 2018 scores, significance, reliability.
+"""How good predictions are: attachment scores, CoNLL 2018 scores, significance, reliability of probabilities.
 
 - `evaluate(gold, predicted)` gives `Scores`: UAS and LAS with and without punctuation by the CoNLL-X rules, exact
   trees, tables by label, distance and length.
 - `evaluate_conll2018(gold, predicted)` gives the F1 scores of the CoNLL 2018 shared task, for predictions whose words
-  and sentences need not be those of the gold file.
-- `bootstrap_interval(s)`, `sign_test` and `paired_bootstrap` say how sure a score or a difference is; they take the
-  counts of each sentence, `Scores.per_sentence` or `Scores.per_sentence_no_punct`.
-- `reliability` compares arc probabilities with how often such arcs are right.
+  and sentences may differ from those of the gold file.
+- `bootstrap_interval(s)`, `sign_test` and `paired_bootstrap` say how certain a score or a difference is; they take the
+  counts per sentence, `Scores.per_sentence` or `Scores.per_sentence_no_punct`.
+- `reliability` compares the probabilities of arcs with how often such arcs are right.
 """
 
 from headway.evaluation.attachment import LengthRow, Row, Scores, Tally, evaluate

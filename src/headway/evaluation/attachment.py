@@ -1,21 +1,21 @@
 """Attachment scores by the rules of the CoNLL-X shared task (Buchholz and Marsi 2006).
 
-What is counted, word by word: is the head right (UAS), are head and label right (LAS), is the label right. Labels are
-compared as they stand, subtypes included. Each figure comes twice: over every word, and without punctuation, as the
-official scorer has it: a word is punctuation if every character of its form is of a Unicode category P. So "--", "«",
-"·" and "%" are left out; symbols such as "$", "`", "°" and "+" are scored, and so is "'s".
+For each word we count whether the head is right (UAS), whether head and label are right (LAS), and whether the label is
+right. Labels are compared as they are, subtypes included. Each figure is given over all words and without punctuation,
+as the official scorer defines it: a word is punctuation if every character of its form is in a Unicode category P. So
+"--", "«", "·" and "%" are left out; symbols such as "$", "`", "°" and "+" are scored, and so is "'s".
 
-A percentage is `100 - 100 * wrong / total`, in this order of operations, from integer counts: the official scorer's own
-expression, so that two printed decimals agree to the last digit. A share of nothing is 0.
+A percentage is `100 - 100 * wrong / total`, in this order of operations, from integer counts. This is the official
+scorer's own expression, so two printed decimals agree to the last digit. A share of nothing is 0.
 
-The tables leave punctuation out, as the official scorer's do. `by_label` counts an arc as right when head and label are
-("DEPREL + ATTACHMENT" there); `by_distance` has the official bins, but counts an arc as right when its head is, where
-the official table is content with any head in the same bin (ours are the precision and recall of McDonald and Nivre
-2007). Exact trees are a share of the sentences that have a scored word.
+The tables leave out punctuation, as the official scorer does. In `by_label`, an arc is right if head and label are
+("DEPREL + ATTACHMENT" there). `by_distance` has the official bins, but counts an arc as right only if its head is; the
+official table accepts any head in the same bin (ours are the precision and recall of McDonald and Nivre 2007). Exact
+trees are a share of the sentences that have a scored word.
 
-One pass, O(words) time; memory holds eight integers a sentence (for the significance tests) and one table of label and
-distance confusions. We differ from the official scorer in one more thing: it wants the same coarse tags in both files,
-we want only the same forms.
+One pass, O(words) time. Memory holds eight integers per sentence, for the significance tests, and a table of label and
+distance confusions. We differ from the official scorer in one more respect: it requires the same coarse tags in both
+files, we require only the same forms.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LengthRow:
-    """The sentences of one range of lengths (in words, punctuation too): how many, their scored words, percentages."""
+    """Sentences in a range of lengths (in words, punctuation included): how many, their scored words, percentages."""
 
     name: str
     sentences: int
@@ -73,7 +73,7 @@ class LengthRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """For each sentence, how many words were scored and how many have the right head, label, both; (S,) each."""
+    """For each sentence, how many words are scored, and how many have the right head, label, or both; (S,) each."""
 
     words: Ints
     heads: Ints
@@ -92,7 +92,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """What `evaluate` found: percentages, tables, and the counts of each sentence for the significance tests."""
+    """The result of `evaluate`: percentages, tables, and the counts per sentence for the significance tests."""
 
     tokens: int
     scored: int
@@ -142,7 +142,7 @@ def evaluate(gold: Source, predicted: Source) -> Scores:
 
 
 def percent(right: int, total: int) -> float:
-    """100 * right / total as the CoNLL-X scorer computes it: from the number of wrong ones; 0 if there are none.
+    """100 * right / total as the CoNLL-X scorer computes it, from the number of wrong ones; 0 if `total` is 0.
 
     >>> percent(3, 4)
     75.0
@@ -223,7 +223,7 @@ def _by_distance(cells: Counter[_Cell]) -> tuple[Row, ...]:
 
 
 def _rows(arcs: Iterable[tuple[str, str, bool, bool, int]], *, labelled: bool) -> list[Row]:
-    """A row for each name, from (gold name, predicted name, head right, head and label right, count)."""
+    """One row per name, from (gold name, predicted name, head right, head and label right, count)."""
     gold, predicted, heads, both = (Counter[str]() for _ in range(4))
     for name, predicted_name, head_right, both_right, count in arcs:
         gold[name] += count

@@ -1,24 +1,24 @@
-"""The scores of the CoNLL 2018 shared task on UD parsing (Zeman et al. 2018): words need not be the same in both files.
+"""The scores of the CoNLL 2018 shared task on UD parsing (Zeman et al. 2018): the two files may have different words.
 
-Gold and predicted files hold the same text without spaces, possibly cut into other tokens, words and sentences. Each
-token is a span of characters. Words are aligned first, then arcs are compared through the alignment:
+Gold and predicted files hold the same text apart from spaces, possibly cut into different tokens, words and sentences.
+Each token is a span of characters. Words are aligned first, then arcs are compared through the alignment:
 
-- words that are tokens are aligned when their spans are equal;
-- around multiword tokens, the words of the smallest span out of which no multiword token sticks are aligned by a
+- words that are tokens are aligned if their spans are equal;
+- around multiword tokens, take the smallest span that contains whole multiword tokens only; its words are aligned by a
   longest common subsequence of their lower-cased forms;
-- an arc is right when its word is aligned and the two heads are aligned with each other, or are both the root. Labels
-  are compared without their subtypes ("nmod:poss" is "nmod").
+- an arc is right if its word is aligned and the two heads are aligned with each other, or are both the root. Labels are
+  compared without their subtypes ("nmod:poss" is "nmod").
 
 With `correct` of `gold` and `predicted` words: precision correct/predicted, recall correct/gold, F1 2 correct/(gold +
-predicted), all in percent. CLAS is LAS over content words: neither function words nor punctuation by their label.
-As in the official scorer, a tree with a cycle or with other than one root is an error.
+predicted), all in percent. CLAS is LAS over content words: those whose label is neither a function word's nor
+punctuation's. As in the official scorer, a tree with a cycle, or with no root or several, is an error.
 
-Where the description and the official scorer part, we follow the scorer, to agree to the last digit: words left of a
-span, or that stick out of it, can take part in the span's alignment (`_span_start`, `_span_end`).
+Where the description and the official scorer differ, we follow the scorer, to agree to the last digit: words left of a
+span, or that reach beyond it, can take part in the span's alignment (`_span_start`, `_span_end`).
 
-O(words) time but for the alignment in a span, O(gold words * predicted words). The files are read in step and scored
-piece by piece: a piece ends where both have a sentence end after equal last tokens, from where on the scorer's state
-does not depend on what came before. So memory is flat unless two files never agree on a sentence's last token.
+O(words) time, except for the alignment within a span, O(gold words * predicted words). The files are read in step and
+scored piece by piece. A piece ends where sentences end in both files after equal last tokens; from there on the
+scorer's state does not depend on what came before. So memory is flat unless the files never agree on a last token.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _NOMINAL = {"nmod", "appos", "nummod", "acl", "amod"}
 _LOOSE = {"conj", "fixed", "flat", "compound", "list", "parataxis", "orphan", "goeswith", "reparandum", "root", "dep"}
 _CONTENT = _CORE | _NON_CORE | _NOMINAL | _LOOSE
 _ROOT = -1
-_LARGEST_TABLE = 10_000_000  # cells of an alignment: real multiword spans have dozens
+_LARGEST_TABLE = 10_000_000  # cells of an alignment; real multiword spans have dozens
 
 Alignment: TypeAlias = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class F1:
-    """`correct` words of `gold` and of `predicted` ones; precision, recall and F1 in percent, 0 of nothing.
+    """`correct` words out of `gold` and `predicted` ones; precision, recall and F1 in percent, 0 out of nothing.
 
     >>> score = F1(correct=3, gold=4, predicted=6)
     >>> score.precision, score.recall, score.f1
@@ -73,7 +73,7 @@ class F1:
 
 @dataclass(frozen=True, slots=True)
 class Conll2018Scores:
-    """How many words could be aligned, and how many of those have the right head (UAS) and label too (LAS, CLAS)."""
+    """How many words are aligned, and how many of these have the right head (UAS), and label too (LAS, CLAS)."""
 
     words: F1
     uas: F1
@@ -124,7 +124,7 @@ class _Token(NamedTuple):
 
 
 class _Side:
-    """One treebank as it is read: the words of the piece at hand, and the text that the other side has yet to match."""
+    """One treebank as it is read: the words of the current piece, and the text not yet matched by the other side."""
 
     def __init__(self, sentences: Iterator[Sentence]) -> None:
         self._sentences = sentences
@@ -153,7 +153,7 @@ class _Side:
 
 
 class _Counts:
-    """Integer counts over the pieces seen so far: all, and of content words."""
+    """Integer counts over the pieces seen so far, of all words and of content words."""
 
     def __init__(self) -> None:
         self._gold = self._predicted = self._aligned = self._heads = self._arcs = 0
@@ -186,7 +186,7 @@ class _Counts:
 
 
 def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[list[_Word], list[_Word]]]:
-    """The words of both sides, cut where the alignment to the left cannot touch the alignment to the right."""
+    """The words of both sides, cut where the alignment to the left cannot affect the alignment to the right."""
     while True:
         behind, ahead = (gold, predicted) if gold.end <= predicted.end else (predicted, gold)
         if not behind.read():
@@ -199,34 +199,34 @@ def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[list[_Word], list[_
         pass
     if ahead.end > behind.end:
         raise EvaluationError(
-            f"{ahead.place}: the other treebank has ended, but here the text goes on with {ahead.unmatched[:20]!r}; "
+            f"{ahead.place}: the other treebank has ended, but here the text continues with {ahead.unmatched[:20]!r}; "
             "give two files of the same text"
         )
     yield gold.words, predicted.words
 
 
 def _match_text(gold: _Side, predicted: _Side) -> None:
-    """Strike out the text that both sides have."""
+    """Remove the text that both sides have."""
     shared = min(len(gold.unmatched), len(predicted.unmatched))
     if gold.unmatched[:shared] != predicted.unmatched[:shared]:
         pairs = zip(gold.unmatched, predicted.unmatched, strict=False)
         at = next(i for i, (a, b) in enumerate(pairs) if a != b)
         here, there = (side.unmatched[at : at + 20] for side in (gold, predicted))
         raise EvaluationError(
-            f"{gold.place} and {predicted.place}: the texts differ, gold goes on with {here!r}, "
+            f"{gold.place} and {predicted.place}: the texts differ, gold continues with {here!r}, "
             f"predicted with {there!r}; give two files of the same text"
         )
     gold.unmatched, predicted.unmatched = gold.unmatched[shared:], predicted.unmatched[shared:]
 
 
 def _one_root_tree(sentence: Sentence) -> tuple[list[int], list[str]]:
-    """Heads and labels by node, of a tree with one root."""
+    """Heads and labels by node; the tree must have one root."""
     heads, labels = tree_of(sentence)
     require_tree(sentence)
     roots = heads.count(0)
     if roots != 1 and len(sentence) > 0:
         raise EvaluationError(
-            f"{sentence.place}: the tree has {roots} roots, but CoNLL 2018 scores trees with one; "
+            f"{sentence.place}: the tree has {roots} roots, but CoNLL 2018 scores trees with one root; "
             "parse with a single root, or use evaluate"
         )
     return heads, labels
@@ -240,7 +240,7 @@ def _tokens(sentence: Sentence) -> Iterator[_Token]:
         last, form = ranges.get(m, (m, sentence.forms[m - 1]))
         text = _without_spaces(form)
         if not text:
-            raise EvaluationError(f"{sentence.place}: the form of word {m} is only spaces; give it a form")
+            raise EvaluationError(f"{sentence.place}: the form of word {m} consists of spaces; give it a form")
         yield _Token(text, m, sentence.forms[m - 1 : last] if m in ranges else (text,), m in ranges)
         m = last + 1
 
@@ -251,7 +251,7 @@ def _without_spaces(form: str) -> str:
 
 
 def align(gold: Sequence[_Word], predicted: Sequence[_Word]) -> Alignment:
-    """Pairs of positions (in gold, in predicted) of words that are the same word, in order."""
+    """Pairs of positions (in gold, in predicted) of aligned words, in order."""
     pairs: Alignment = []
     g = p = 0
     while g < len(gold) and p < len(predicted):
@@ -273,8 +273,8 @@ def align(gold: Sequence[_Word], predicted: Sequence[_Word]) -> Alignment:
 def _span_start(one: _Word, other: _Word, g: int, p: int) -> tuple[int, int]:
     """Skip a plain word that begins left of the multiword token on the other side.
 
-    The official scorer skips one, never more; after a long token on one side, further words left of the span are
-    therefore taken into it.
+    The official scorer skips one word, never more. So after a long token on one side, further words left of the span
+    are included in it.
     """
     if one.multiword:
         return g, p + (not other.multiword and other.start < one.start)
@@ -284,8 +284,8 @@ def _span_start(one: _Word, other: _Word, g: int, p: int) -> tuple[int, int]:
 def _span_end(gold: Sequence[_Word], predicted: Sequence[_Word], g: int, p: int, end: int) -> tuple[int, int]:
     """The positions after the span, which ends at character `end` or where the last of its multiword tokens does.
 
-    Words are taken in the order of their starts until both sides are beyond the end. As in the official scorer, a
-    plain word that sticks out is taken too if the other side is not yet beyond.
+    Words are included in the order of their starts until both sides are beyond the end. As in the official scorer, a
+    plain word that reaches beyond the end is included if the other side is not yet beyond it.
     """
     while not (_is_beyond(gold, g, end) and _is_beyond(predicted, p, end)):
         from_gold = g < len(gold) and (p == len(predicted) or gold[g].start <= predicted[p].start)
@@ -297,7 +297,7 @@ def _span_end(gold: Sequence[_Word], predicted: Sequence[_Word], g: int, p: int,
 
 
 def _is_beyond(words: Sequence[_Word], position: int, end: int) -> bool:
-    """Is the word outside a span that ends at `end`? Of a multiword token, every word counts as its whole token."""
+    """Is the word outside a span that ends at `end`? A word of a multiword token counts as the whole token."""
     if position == len(words):
         return True
     word = words[position]
@@ -305,7 +305,7 @@ def _is_beyond(words: Sequence[_Word], position: int, end: int) -> bool:
 
 
 def _common_subsequence(gold: Sequence[_Word], predicted: Sequence[_Word], first_g: int, first_p: int) -> Alignment:
-    """A longest common subsequence of the forms; of several, the one that skips gold words first."""
+    """A longest common subsequence of the forms; among several, the one that skips gold words first."""
     rows, columns = len(gold), len(predicted)
     if rows * columns > _LARGEST_TABLE:
         raise EvaluationError(
@@ -332,5 +332,5 @@ def _common_subsequence(gold: Sequence[_Word], predicted: Sequence[_Word], first
 
 
 def _percent(part: int, whole: int) -> float:
-    """A percentage in the order of operations of the official scorer, which prints 100 times the share."""
+    """A percentage, in the official scorer's order of operations: 100 times the share."""
     return 100 * (part / whole) if whole else 0.0

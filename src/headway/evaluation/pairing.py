@@ -1,7 +1,7 @@
-"""Gold and predicted sentences side by side, whatever they come from: paths, open files or sentences in memory.
+"""Gold and predicted sentences side by side, from paths, open files or sentences in memory.
 
-Both sides are read in step and nothing is kept, so two files of any size are compared in flat memory. Everything that
-makes a comparison meaningless is an error that gives both places.
+Both sides are read in step and nothing is kept, so files of any size are compared in flat memory. Whatever makes a
+comparison meaningless is an error that names both places.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def sentences_of(source: Source) -> Iterator[Sentence]:
 
 
 def two_sources(gold: Source, predicted: Source) -> tuple[Iterator[Sentence], Iterator[Sentence]]:
-    """Both sides opened; standard input can be only one of them."""
+    """Open both sides; only one of them can be standard input."""
     if isinstance(gold, str) and gold == "-" == predicted:
         raise EvaluationError("gold and predicted are both standard input; give a file name for one of them")
     return sentences_of(gold), sentences_of(predicted)
 
 
 def in_step(gold: Source, predicted: Source) -> Iterator[tuple[Sentence, Sentence]]:
-    """Pairs of the same words, once with the gold and once with the predicted tree."""
+    """Pairs of sentences with the same words, one with the gold tree and one with the predicted tree."""
     golds, predictions = two_sources(gold, predicted)
     last = ("its start", "its start")
     for one in golds:
@@ -48,7 +48,7 @@ def in_step(gold: Source, predicted: Source) -> Iterator[tuple[Sentence, Sentenc
 
 
 def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
-    """Heads and labels by node, as plain lists; a sentence without a tree cannot be scored.
+    """Heads and labels by node, as plain lists; a sentence without a tree is an error.
 
     >>> tree_of(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"]))
     ([-1, 2, 0], ['_', 'nsubj', 'root'])

@@ -1,11 +1,11 @@
-"""Reliability of arc probabilities: of the arcs given probability p, is a share p right?
+"""Reliability of arc probabilities: of the arcs with probability p, is a share p right?
 
-Arcs are sorted into `bins` equal ranges of probability. In each bin the mean probability (confidence) stands beside the
-share of right arcs (accuracy); the expected calibration error is their absolute difference, averaged over the arcs
+Arcs are sorted into `bins` equal ranges of probability. In each bin, the mean probability (confidence) is compared with
+the share of right arcs (accuracy). The expected calibration error is their absolute difference, averaged over the arcs
 (Naeini et al. 2015). All figures are shares between 0 and 1, not percentages. O(arcs).
 
-A range is closed below and open above, the last closed. A probability above 1 by no more than rounding (1e-9) belongs
-to the last bin and enters the mean as it is; beyond that it is an error.
+A range includes its lower end but not its upper end, except for the last. A probability above 1 by no more than a
+rounding error (1e-9) belongs to the last bin and enters the mean as it is; anything larger is an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The arcs with a probability from `low` to `high`: how many, their mean probability, and the share right."""
+    """The arcs with a probability from `low` to `high`: how many, their mean probability, the share right."""
 
     low: float
     high: float
@@ -33,7 +33,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """The bins that hold an arc, lowest first, and the expected and the largest distance from the diagonal."""
+    """The bins that are not empty, lowest first, and the expected and the largest calibration error."""
 
     bins: tuple[Bin, ...]
     expected_error: float
@@ -41,7 +41,7 @@ class Reliability:
 
 
 def reliability(probabilities: ArrayLike, right: ArrayLike, *, bins: int = 10) -> Reliability:
-    """Compare the probabilities of predicted arcs with which of them are right; two arrays of the same length.
+    """Compare the probabilities of predicted arcs with whether they are right; two arrays of the same length.
 
     >>> result = reliability([0.95, 0.95, 0.6, 0.6], [True, True, True, False])
     >>> [(bin.count, round(bin.confidence, 2), bin.accuracy) for bin in result.bins]
@@ -54,7 +54,7 @@ def reliability(probabilities: ArrayLike, right: ArrayLike, *, bins: int = 10) -
         raise EvaluationError(f"bins is {bins}; expected at least 1")
     if p.ndim != 1 or p.shape != correct.shape or p.size == 0:
         raise EvaluationError(
-            f"the shapes are {p.shape} and {correct.shape}; expected one entry an arc in both, at least one"
+            f"the shapes are {p.shape} and {correct.shape}; expected two arrays of the same length, at least 1"
         )
     if correct.dtype != np.bool_:
         raise EvaluationError(f"right has dtype {correct.dtype}; expected booleans")
