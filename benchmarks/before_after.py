@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -101,10 +102,13 @@ def scoring(data: Path) -> Times:
         row[: len(sentence) + 1] = sentence.heads
     features = ArcFeatures.learn(load_templates("standard"), coder, coded, heads)
     weights = np.random.default_rng(0).normal(size=features.size).astype(np.float32)
-    every, scores = np.arange(len(sentences)), np.zeros((len(sentences), width, width))
+    scores = np.zeros((len(sentences), width, width))
+    arguments: list[Any] = [weights, coded, scores]
+    if "which" in signature(features.score).parameters:  # trees where a batch is named by its sentences' numbers
+        arguments.insert(2, np.arange(len(sentences)))
     return {
         "features, coding Danish test": _fastest(lambda: coder.code(sentences)),
-        "features, scoring Danish test": _fastest(lambda: features.score(weights, coded, every, scores)),
+        "features, scoring Danish test": _fastest(lambda: features.score(*arguments)),
     }
 
 
