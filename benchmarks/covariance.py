@@ -88,7 +88,7 @@ def forced_gradient_of(scores: Floats, f: Floats, single_root: bool) -> Floats:
     mu = _marginals(scores[None], single_root)[0]
     words = mu > 0
     mean = float((mu[words] * f[words]).sum())
-    gradient = np.zeros_like(mu)
+    gradient: Floats = np.zeros_like(mu)
     for m in range(1, n + 1):
         heads = np.delete(np.arange(n + 1), m)
         required = np.repeat(scores[None], n, axis=0)
@@ -221,6 +221,13 @@ def growth_table(report: Report) -> Table:
     return Table(title, ("", "", "exponent"), tuple(rows))
 
 
+def _marginals_and_gradient(scores: Floats, f: Floats, flags: dict[str, Any]) -> dict[str, Callable[[], Floats]]:
+    return {
+        "marginals": lambda: TreeDistribution(scores, **flags).marginals,
+        "gradient": lambda: TreeDistribution(scores, **flags).covariance_with_arcs(f),
+    }
+
+
 def marginals_table(quick: bool) -> Table:
     """What the gradient costs beside the marginals it starts from, for all four classes of trees."""
     pace = QUICK if quick else FULL
@@ -231,13 +238,7 @@ def marginals_table(quick: bool) -> Table:
             cells = []
             for n in SIZES:
                 scores, f = random_scores(n), arc_functions(n, SENTENCES)
-                runs = {
-                    "marginals": lambda scores=scores, flags=flags: TreeDistribution(scores, **flags).marginals,
-                    "gradient": lambda scores=scores, f=f, flags=flags: TreeDistribution(
-                        scores, **flags
-                    ).covariance_with_arcs(f),
-                }
-                samples = harness.measure(runs, pace)
+                samples = harness.measure(_marginals_and_gradient(scores, f, flags), pace)
                 ratios = [y / x for x, y in zip(samples["marginals"], samples["gradient"], strict=False)]
                 microseconds = float(np.median(samples["gradient"])) / SENTENCES * 1e6
                 cells.append(f"{microseconds:.3g} ({np.median(ratios):.2f}x)")

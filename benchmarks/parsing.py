@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ TURNS = 7
 class Stages:
     """Seconds by stage."""
 
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -82,7 +82,7 @@ def train(path: Path, epochs: int) -> dict[str, Any]:
     stages = Stages()
     start = time.perf_counter()
     sentences = stages.timed("reading", lambda: list(read_treebank(path)))()
-    single_root = all(len(roots(s.heads)) == 1 for s in sentences)
+    single_root = all(len(roots(s.heads)) == 1 for s in sentences if s.heads is not None)
 
     def features() -> ArcExamples:
         coder = Coder.learn(sentences)
@@ -125,11 +125,12 @@ def parse(model: Path, path: Path) -> dict[str, Any]:
 def _parse_stages(parser: Parser, path: Path, output: Path) -> dict[str, float]:
     """Each stage on its own, best of a few turns."""
     model = parser.model
+    assert isinstance(model, ArcModel)
     sentences = list(read_treebank(path))
     coded = model.coder.code(sentences)
     groups = list(groups_by_length(coded.lengths, BATCH_CELLS))
     scores = [model.scorer.score(model.weights, coded, which) for which in groups]
-    options = {"projective": model.projective, "single_root": model.single_root, "threads": 1}
+    options: dict[str, Any] = {"projective": model.projective, "single_root": model.single_root, "threads": 1}
     heads = [argmax(s, lengths=coded.lengths[which], **options) for which, s in zip(groups, scores, strict=True)]
     parsed = [found.sentence for found in parser.parse(sentences)]
     stages: dict[str, Callable[[], object]] = {
@@ -162,7 +163,11 @@ def udpipe(train_path: Path, path: Path) -> dict[str, Any]:
         from ufal import udpipe as peer
     except ImportError:
         return {"missing": "pip install ufal.udpipe"}
-    some = [_with_root_label(s) for s in list(read_treebank(train_path))[:300] if len(roots(s.heads)) == 1]
+    some = [
+        _with_root_label(s)
+        for s in list(read_treebank(train_path))[:300]
+        if s.heads is not None and len(roots(s.heads)) == 1
+    ]
     error = peer.ProcessingError()
     options = "iterations=1;structured_interval=0;transition_system=swap;transition_oracle=static_lazy;"
     model_data = peer.Trainer.train(
@@ -182,6 +187,8 @@ def udpipe(train_path: Path, path: Path) -> dict[str, Any]:
 
 def _with_root_label(sentence: Sentence) -> Sentence:
     """UDPipe wants the root's label to be `root`, as in UD."""
+    assert sentence.heads is not None
+    assert sentence.labels is not None
     labels = ["root" if head == 0 else label for head, label in zip(sentence.heads, sentence.labels, strict=True)]
     return sentence.with_tree(sentence.heads, labels)
 
@@ -230,7 +237,7 @@ def measure(data: Path, language: str, epochs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.headway"
         sentences = list(read_treebank(train_path))
-        one_root = all(len(roots(s.heads)) == 1 for s in sentences)
+        one_root = all(len(roots(s.heads)) == 1 for s in sentences if s.heads is not None)
         Parser.train(sentences, single_root=one_root, tags="gold", epochs=1).save(model)
         return {
             "training": apart(__file__, "train", str(train_path), str(epochs)),

@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,8 @@ def main() -> None:
     """Measure and report, or do one measurement for the process that does."""
     if sys.argv[1:2] == ["--one"]:
         kind, *rest = sys.argv[2:]
-        print(json.dumps({"parse": parse, "answer": answer, "udpipe": udpipe}[kind](*map(Path, rest))))
+        measurements: dict[str, Callable[..., dict[str, Any]]] = {"parse": parse, "answer": answer, "udpipe": udpipe}
+        print(json.dumps(measurements[kind](*map(Path, rest))))
         return
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--data", type=Path, required=True, help="the folder of UD English-EWT")

@@ -92,9 +92,11 @@ def random_model(folder: Path, model: Path) -> Path:
 
     import numpy as np
 
+    from headway.models.arc_model import ArcModel
     from headway.pipeline import Parser
 
     trained = Parser.load(model).model
+    assert isinstance(trained, ArcModel)
     weights = np.random.default_rng(3).normal(size=trained.weights.shape) / 4
     path = folder / "random.headway"
     Parser(dataclasses.replace(trained, weights=weights)).save(path)

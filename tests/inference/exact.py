@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -60,7 +60,7 @@ class Exact(Generic[Outcome]):
     @cached_property
     def weights(self) -> dict[Outcome, int]:
         """The same weights as integers, all scaled by one power of ten."""
-        scale = max(-w.as_tuple().exponent for w in self._relative.values())
+        scale = max(map(_decimals, self._relative.values()))
         return {o: int(EXACT.scaleb(w, scale)) for o, w in self._relative.items()}
 
     @cached_property
@@ -254,12 +254,30 @@ def arc_marginals(exact: Exact[Heads], n: int) -> NDArray[np.object_]:
 
 def covariance_with_arcs(exact: Exact[Heads], f: NDArray[np.float64]) -> NDArray[np.object_]:
     """Cov(f, 1[arc]) of every arc, exactly."""
-    value = {heads: part_sum(f, arcs(heads)) for heads in exact}
+    value = {heads: _finite_sum(f, heads) for heads in exact}
     mean = exact.expectation(lambda heads: value[heads])
     result = np.zeros(f.shape, dtype=object)
     for arc in {arc for heads in exact for arc in arcs(heads)}:
-        result[arc] = exact.expectation(lambda heads, arc=arc: (value[heads] - mean) * (heads[arc[1]] == arc[0]))
+        result[arc] = exact.expectation(partial(_deviation_with, arc, value, mean))
     return result
+
+
+def _finite_sum(f: NDArray[np.float64], heads: Heads) -> Fraction:
+    total = part_sum(f, arcs(heads))
+    assert total is not None
+    return total
+
+
+def _deviation_with(arc: tuple[int, ...], value: dict[Heads, Fraction], mean: Fraction, heads: Heads) -> Fraction:
+    """The value's difference from its mean where the tree has the arc, 0 elsewhere."""
+    return (value[heads] - mean) * (heads[arc[1]] == arc[0])
+
+
+def _decimals(number: Decimal) -> int:
+    """How many digits the number has after the point."""
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)  # it is finite
+    return -exponent
 
 
 # --- the matrix-tree theorem in integers ---------------------------------------------------------
@@ -277,7 +295,7 @@ def _integer_weights(scores: NDArray[np.float64]) -> tuple[list[list[int]], Deci
         column = {
             h: EXACT.exp(Decimal(float(scores[h, m]))) for h in range(n + 1) if h != m and scores[h, m] != -math.inf
         }
-        scale = max((-w.as_tuple().exponent for w in column.values()), default=0)
+        scale = max(map(_decimals, column.values()), default=0)
         for h, weight in column.items():
             weights[h][m] = int(EXACT.scaleb(weight, scale))
         log_scale = EXACT.add(log_scale, EXACT.multiply(Decimal(scale), EXACT.ln(Decimal(10))))

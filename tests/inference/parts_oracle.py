@@ -157,9 +157,12 @@ def prune(rng: np.random.Generator, dense: Dense, heads_a_word: int) -> Dense:
 
 def to_parts(dense: Dense) -> SiblingParts | GrandSiblingParts:
     """The parts as the algorithms take them."""
-    if "grandparents" in dense:
-        return GrandSiblingParts.dense(**dense)
-    return SiblingParts.dense(**dense)
+    arcs, siblings, grandparents = (dense.get(name) for name in ("arcs", "siblings", "grandparents"))
+    assert arcs is not None
+    assert siblings is not None
+    if grandparents is None:
+        return SiblingParts.dense(arcs, siblings)
+    return GrandSiblingParts.dense(arcs, siblings, grandparents, dense.get("grand_siblings"))
 
 
 _seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)

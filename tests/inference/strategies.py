@@ -6,6 +6,8 @@ say are ignored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -86,7 +88,7 @@ def ladder_scores(seed: int, gap: float) -> Floats:
     return with_garbage(scores + noise)
 
 
-def stability_cases(n: int) -> list[object]:
+def stability_cases(n: int) -> Sequence[object]:
     """The issue's table: boosted 2- and 3-cycles, nested and side by side, and every spread."""
     cases = []
     for boost in BOOSTS:

@@ -81,8 +81,8 @@ def trie_of(size: int, weighted: Mapping[tuple[int, int], Weighted]) -> Modifier
             through.append(float(passing[x]))
             ends.append(float(sequences.get(x, 0.0)))
         starts.append(len(parents))
-    whole = (np.array(some, np.int64) for some in (starts, parents, symbols))
-    return ModifierTrie(size, *whole, np.array(through), np.array(ends))
+    starting, above, letters = (np.array(some, np.int64) for some in (starts, parents, symbols))
+    return ModifierTrie(size, starting, above, letters, np.array(through), np.array(ends))
 
 
 def strings(alphabet: Iterable[int], longest: int) -> list[String]:

@@ -56,8 +56,8 @@ def reproduce(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="A folder with one folder a language; druck2009: of UD treebanks; luque2012: with wsj-sample and ud; "
-            "english: UD English-EWT's; fernandes2012/coreference: UD English-GUM's.",
+            help="A folder with one folder per language; druck2009: of UD treebanks; luque2012: with wsj-sample and "
+            "ud; english: UD English-EWT's; fernandes2012/coreference: UD English-GUM's.",
         ),
     ],
     language: Annotated[
