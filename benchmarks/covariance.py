@@ -35,10 +35,12 @@ from matplotlib.figure import Figure
 from numba import njit
 from rich.console import Console
 
+from headway.arrays import TreeClass
 from headway.inference import TreeDistribution
 from headway.inference.batch import Batch
 from headway.inference.first_order import arc_marginals
 from headway.inference.jit import kernel
+from headway.parallel import SERIAL
 
 SEED = 2009
 SIZES = (5, 10, 20, 30, 40, 60, 80)
@@ -101,7 +103,7 @@ def forced_gradient_of(scores: Floats, f: Floats, single_root: bool) -> Floats:
 
 def _marginals(scores: Floats, single_root: bool) -> Floats:
     batch = Batch(scores, np.full(len(scores), scores.shape[1] - 1), single=False)
-    return arc_marginals(batch, False, single_root, 1)[1]
+    return arc_marginals(batch, TreeClass(single_root=single_root), SERIAL)[1]
 
 
 def pairs_gradient(scores: Floats, f: Floats, single_root: bool, in_order: bool = False) -> Callable[[], Floats]:

@@ -28,18 +28,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples, ArcScorer, code_trees
 
 from headway import __version__
+from headway.arrays import TreeClass
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
 from headway.features.templates import load_templates
-from headway.inference.batch import groups_by_length
-from headway.inference.first_order import argmax
+from headway.inference.batch import as_batch, groups_by_length
+from headway.inference.first_order import best_heads
 from headway.learning.perceptron import Perceptron
-from headway.models.arc_model import BATCH_CELLS
+from headway.learning.structures import Trees
+from headway.models.arc_model import ArcModel
+from headway.models.arc_scorer import ArcScorer
+from headway.models.tree_decoder import BATCH_CELLS
+from headway.parallel import SERIAL
 from headway.pipeline import Parser
+from headway.training.arc_problem import ArcProblem
+from headway.training.data import code_trees
 from headway.treebank import Sentence, read_treebank, roots, write_treebank
 from headway_papers.markdown import markdown_table
 
@@ -64,6 +69,20 @@ class Stages:
         return call
 
 
+class WatchedProblem:
+    """A problem whose instances' methods are timed, each as a stage."""
+
+    def __init__(self, problem: ArcProblem, stages: Stages) -> None:
+        self._problem, self._stages = problem, stages
+
+    def some(self, which: Any) -> Any:
+        names = {"score": "scoring", "add": "updating", "best": "decoding"}
+        return Watched(self._problem.some(which), self._stages, names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._problem, name)
+
+
 class Watched:
     """Something whose methods are timed, each as a stage."""
 
@@ -84,17 +103,15 @@ def train(path: Path, epochs: int) -> dict[str, Any]:
     sentences = stages.timed("reading", lambda: list(read_treebank(path)))()
     single_root = all(len(roots(s.heads)) == 1 for s in sentences if s.heads is not None)
 
-    def features() -> ArcExamples:
+    def features() -> ArcProblem:
         coder = Coder.learn(sentences)
-        coded, heads, labels = code_trees(sentences, coder, ())
-        return ArcExamples(
-            ArcScorer(ArcFeatures.learn(load_templates("standard"), coder, coded, heads)), coded, heads, labels
-        )
+        trees = code_trees(sentences, coder, ())
+        scorer = ArcScorer(ArcFeatures.learn(load_templates("standard"), coder, trees.coded, trees.heads))
+        return ArcProblem(scorer, Trees(TreeClass(single_root=single_root)), trees.coded, trees)
 
-    examples = stages.timed("features", features)()
-    watched = Watched(examples, stages, {"score": "scoring", "add": "updating"})
-    trees = Watched(Trees(False, single_root), stages, {"best": "decoding"})
-    Perceptron(trees, epochs, 200.0).fit(watched, lambda done: True)
+    problem = stages.timed("features", features)()
+    watched: Any = WatchedProblem(problem, stages)
+    Perceptron(epochs, 200.0).fit(watched, lambda done: True)
     total = time.perf_counter() - start
     return {
         "seconds": total,
@@ -129,23 +146,26 @@ def _parse_stages(parser: Parser, path: Path, output: Path) -> dict[str, float]:
     sentences = list(read_treebank(path))
     coded = model.coder.code(sentences)
     groups = list(groups_by_length(coded.lengths, BATCH_CELLS))
-    scores = [model.scorer.score(model.weights, coded, which) for which in groups]
-    options: dict[str, Any] = {"projective": model.projective, "single_root": model.single_root, "threads": 1}
-    heads = [argmax(s, lengths=coded.lengths[which], **options) for which, s in zip(groups, scores, strict=True)]
+    batches = [coded.some(which) for which in groups]
+    scores = [model.scorer.scores(batch) for batch in batches]
+
+    def decode() -> list[Any]:
+        pairs = zip(batches, scores, strict=True)
+        return [best_heads(as_batch(each, batch.lengths), model.trees, SERIAL) for batch, each in pairs]
+
+    heads = decode()
     parsed = [found.sentence for found in parser.parse(sentences)]
     stages: dict[str, Callable[[], object]] = {
         "reading": lambda: list(read_treebank(path)),
         "features": lambda: model.coder.code(sentences),
-        "scoring": lambda: [model.scorer.score(model.weights, coded, which) for which in groups],
-        "decoding": lambda: [
-            argmax(s, lengths=coded.lengths[which], **options) for which, s in zip(groups, scores, strict=True)
-        ],
+        "scoring": lambda: [model.scorer.scores(batch) for batch in batches],
+        "decoding": decode,
         "writing": lambda: write_treebank(parsed, output),
     }
     if model.labeller is not None:
         labeller = model.labeller
         stages["labelling"] = lambda: [
-            labeller.score(model.label_weights, coded, which, h) for which, h in zip(groups, heads, strict=True)
+            labeller.choose(batch, own, None) for batch, own in zip(batches, heads, strict=True)
         ]
     return {name: min(seconds(stage) for _ in range(TURNS)) for name, stage in stages.items()}
 

@@ -26,7 +26,7 @@ from parsing import apart, peak_mb, seconds, udpipe_sentences, verdict
 from headway import __version__
 from headway.embedded import embedded_model
 from headway.pipeline import Parser
-from headway.training import checksum
+from headway.training.data import checksum
 from headway.treebank import read_treebank
 from headway.treebank.raw_text import raw_text
 

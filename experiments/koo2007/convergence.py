@@ -16,7 +16,10 @@ from typing import Any
 
 from headway import __version__
 from headway.learning.progress import Pass
-from headway.training import Material, Settings, checksum, training_trees
+from headway.training.arc_trainer import prepare_arcs
+from headway.training.data import TrainingData, checksum, training_trees
+from headway.training.settings import Settings
+from headway.training.stages import Run
 
 RUNS = {
     "eg": Settings(learner="eg", c=0.01, epochs=100, tags="gold"),
@@ -28,9 +31,10 @@ def main(path: str) -> None:
     """Train both, write the histories, print how they end."""
     found: dict[str, Any] = {"headway": __version__}
     for name, settings in RUNS.items():
-        settings = Settings(**{**vars(settings), "single_root": False, "templates": "mcdonald2005", "labels": "none"})
-        sentences = training_trees(path, settings, path)
-        material = Material.of(sentences, settings, threads=1)
+        given = {**vars(settings), "single_root": False, "templates": "mcdonald2005", "labels": "none"}
+        settings = Settings(**given).complete()
+        sentences = training_trees(path, settings.trees, path)
+        prepared = prepare_arcs(TrainingData(sentences), settings, Run())
         history: list[dict[str, float]] = []
 
         def report(done: Pass, history: list[dict[str, float]] = history) -> bool:
@@ -38,7 +42,7 @@ def main(path: str) -> None:
             print(history[-1], flush=True)
             return True
 
-        settings.learn(material.structures).fit(material.examples, report)
+        prepared.learner(settings)(report, None)
         found[name] = {"c": settings.c, "data": checksum(sentences), "history": history}
         (Path(__file__).parent / "convergence.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from headway import __version__
 from headway.evaluation import bootstrap_intervals, evaluate
 from headway.pipeline import Parser
-from headway.training import Settings, checksum
+from headway.training.data import checksum
+from headway.training.settings import Settings
 from headway.treebank import read_treebank, roots
 
 

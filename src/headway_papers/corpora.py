@@ -12,24 +12,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.tuning import GRIDS, Tuning, tune
-
 from headway import __version__
 from headway.atomic import write_file
 from headway.errors import TreebankError
 from headway.evaluation import Scores, evaluate
 from headway.pipeline import Parser
-from headway.training import Settings, checksum
+from headway.training.data import checksum
+from headway.training.settings import Settings
+from headway.training.tuning import GRIDS, Tuning, tune
 from headway.treebank import Sentence, read_treebank, roots
 
 HELD_OUT = 0.1
 
 # Committed results keep the names their settings had when they were computed.
-RENAMED = {
-    old: new
-    for old, new in (("trainings", "runs"), ("threshold", "prune_threshold"))
-    if new in Settings.__dataclass_fields__
-}
+RENAMED = {"trainings": "runs", "threshold": "prune_threshold"}
+# Settings of text without trees, which results without such text have as they were written out then.
+WITHOUT_TEXT = {"entropy_weight": 0.03, "entropy_order": 1.0}
 
 Say = Callable[[str], None]
 
@@ -94,6 +92,7 @@ def renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         RENAMED.get(name, name): renamed(value) if isinstance(value, Mapping) else value
         for name, value in settings.items()
+        if WITHOUT_TEXT.get(name) != value
     }
 
 

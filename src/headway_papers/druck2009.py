@@ -37,7 +37,7 @@ from headway.errors import TreebankError
 from headway.evaluation import evaluate
 from headway.features.rules import read_rules, rules_from_trees
 from headway.pipeline import Parser
-from headway.training import checksum
+from headway.training.data import checksum
 from headway.treebank import Sentence, read_treebank
 from headway_papers.cells import Cell, CellFile
 from headway_papers.corpora import Say

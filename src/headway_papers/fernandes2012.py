@@ -13,9 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.tuning import GRIDS
-
-from headway.training import LearnerName
+from headway.training.settings import LearnerName
+from headway.training.tuning import GRIDS
 from headway_papers.corpora import Corpus, Say, is_done, result_signature, test_once, tune_then_train, write_json
 from headway_papers.markdown import markdown_table
 

@@ -65,7 +65,7 @@ SYSTEMS = (
     System("latent tree, no margin", {}, margin=False),
     System("latent tree", {}),
     System("latent tree, root weight", {}, root_weight=True),
-    System("latent tree, whole documents", {"stretch": None}),
+    System("latent tree, whole documents", {"stretch": 0}),
     System("latent tree, log-linear", {"temperature": TEMPERATURE}),
     System("latent tree, log-linear, entity types given", {"temperature": TEMPERATURE, "types": True}),
 )

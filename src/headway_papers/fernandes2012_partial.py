@@ -24,15 +24,21 @@ from statistics import mean
 from typing import Any, Literal
 
 import numpy as np
-from headway.learning.examples import Choices
-from headway.models.arc_factored import ArcExamples, PartialExamples
 
 from headway import __version__
 from headway.arrays import Floats, Ints
-from headway.features.clusters import NO_CLUSTERS
+from headway.learning.monitor import Monitor
 from headway.learning.perceptron import Perceptron
-from headway.pipeline import finish
-from headway.training import Material, Monitor, Settings, Watch, Words, checksum, development, known_heads, train_arcs
+from headway.learning.problem import ARGMAX
+from headway.parallel import executor_for
+from headway.pipeline import Parser
+from headway.training.arc_problem import ArcInstances, ArcProblem
+from headway.training.arc_trainer import ArcPreparation, prepare_arcs
+from headway.training.data import TrainingData, checksum, known_heads
+from headway.training.preparation import bound
+from headway.training.preparation import fit as fit_as_trained
+from headway.training.settings import Settings
+from headway.training.stages import Run
 from headway.treebank import Sentence, require_tree
 from headway_papers.cells import Cell, CellFile
 from headway_papers.corpora import HELD_OUT, Corpus, Say, test_once
@@ -55,14 +61,34 @@ ROWS: dict[Row, str] = {
 
 @dataclass(frozen=True)
 class Observed:
-    """The choices of `structures`, without what they choose for words whose heads (B, N+1) are not known."""
+    """Sentences of which some heads are known, as a problem whose choices for the other words do not count."""
 
-    structures: Choices
-    heads: Ints
+    problem: ArcProblem
 
-    def best(self, scores: Floats, lengths: Ints, which: Ints) -> Floats:
-        known = self.heads[which, : scores.shape[1]] >= 0
-        return self.structures.best(scores, lengths, which) * known[:, None, :]
+    offers = ARGMAX
+
+    @property
+    def lengths(self) -> Ints:
+        return self.problem.lengths
+
+    @property
+    def size(self) -> int:
+        return self.problem.size
+
+    def some(self, which: Ints) -> ObservedInstances:
+        """The sentences with these numbers."""
+        these = self.problem.some(which)
+        return ObservedInstances(these.scorer, these.structures, these.batch, these.heads, these.labels)
+
+
+@dataclass(frozen=True)
+class ObservedInstances(ArcInstances):
+    """Some of these sentences."""
+
+    def best(self, scores: Floats) -> Floats:
+        assert self.heads is not None
+        observed: Floats = super().best(scores) * (self.heads >= 0)[:, None, :]
+        return observed
 
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
@@ -129,6 +155,10 @@ class _Experiment:
     threads: int
 
     @property
+    def run(self) -> Run:
+        return Run(executor_for(self.threads))
+
+    @property
     def signature(self) -> dict[str, Any]:
         corpus = self.corpus
         return {
@@ -157,10 +187,11 @@ class _Experiment:
         """For every C of the grid the held-out score after each pass, and the best of all."""
         train = self.corpus.train
         kept = len(train) - int(len(train) * HELD_OUT)
-        material = Material.of(self.sentences(row, 0, kept), self.settings(), self.threads)
+        data = TrainingData(self.sentences(row, 0, kept), train[kept:])
+        prepared = prepare_arcs(data, self.settings(), self.run)
         trials = []
         for c in self.grid:
-            monitor = fit(row, material, self.settings(c=c), train[kept:], self.threads)
+            monitor = fit(row, prepared, self.settings(c=c), self.run)
             best = monitor.best_pass()
             scores = [entry["dev"] for entry in monitor.history]
             trials.append({"c": c, "passes": best, "held_out": scores[best - 1], "scores": scores})
@@ -170,27 +201,23 @@ class _Experiment:
         """The test scores of a model of all training sentences."""
         sentences = self.sentences(row, seed)
         settings = replace(self.settings(seed=seed), c=chosen["c"], epochs=chosen["passes"])
-        material = Material.of(sentences, settings, self.threads)
-        monitor = fit(row, material, settings, None, self.threads)
-        words = Words(NO_CLUSTERS, None, None, sentences, None)
-        parser = finish(words, material, settings, monitor, None, checksum(sentences), None)
-        scores = test_once(parser, self.corpus, self.threads)
+        prepared = prepare_arcs(TrainingData(sentences, sha256=checksum(sentences)), settings, self.run)
+        model = prepared.finish(fit(row, prepared, settings, self.run), settings, self.run)
+        scores = test_once(Parser(model), self.corpus, self.threads)
         found = {"heads": known_heads(sentences)[0], "uas_no_punct": scores.uas_no_punct, "uas": scores.uas}
         return {**{name: chosen[name] for name in ("c", "passes", "held_out")}, **found}
 
 
-def fit(row: Row, material: Material, settings: Settings, dev: Sequence[Sentence] | None, threads: int) -> Monitor:
-    """Train as the row has it; with `dev`, its score is taken after each pass."""
-    held_out = None if dev is None else development(dev, material, settings, threads)
+def fit(row: Row, prepared: ArcPreparation, settings: Settings, run: Run) -> Monitor:
+    """Train as the row has it; with development data, its score is taken after each pass."""
     if row != "observed":
-        return train_arcs(material, settings, Watch(held_out))
-    assert isinstance(material.examples, PartialExamples)
-    examples = ArcExamples(material.examples.scorer, *material.trees)
-    structures = Observed(material.structures, examples.heads)
-    epochs, c = settings.epochs or 1, settings.c or 0.0
-    monitor = Monitor("tree", epochs, epochs, None if held_out is None else held_out.uas)
-    Perceptron(structures, epochs, c, settings.seed).fit(examples, monitor)
-    return monitor
+        return fit_as_trained(prepared, prepared.data, settings, run)
+    problem = prepared.problem
+    observed = Observed(ArcProblem(problem.scorer, problem.structures, problem.coded, prepared.trees))
+    epochs, dev = settings.epochs or 1, prepared.dev
+    learner = bound(Perceptron(epochs, settings.c or 0.0, settings.seed), observed)
+    scored = None if dev is None else dev.uas
+    return run.fit("parser-1", learner, observed.size, replace(settings, patience=epochs), shown="tree", dev=scored)
 
 
 def _cells(experiment: _Experiment, file: CellFile, say: Say) -> dict[str, Cell]:

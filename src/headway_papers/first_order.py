@@ -13,10 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.tuning import GRIDS, tune
-
 from headway.pipeline import Parser
-from headway.training import LearnerName
+from headway.training.settings import LearnerName
+from headway.training.tuning import GRIDS, tune
 from headway_papers.corpora import (
     HELD_OUT,
     Corpus,

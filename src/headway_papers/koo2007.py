@@ -21,10 +21,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from headway.tuning import GRIDS, tune
-
 from headway.evaluation import sign_test
-from headway.training import LearnerName
+from headway.pipeline import Parser
+from headway.training.settings import LearnerName
+from headway.training.tuning import GRIDS, tune
 from headway.treebank import Statistics
 from headway_papers.corpora import (
     HELD_OUT,
@@ -111,7 +111,7 @@ def tuned_and_tested(
 ) -> dict[str, Any]:
     """C, the pass and the decoding chosen on the held-out sentences, and how that model does on the test sentences."""
     tuning = tune(corpus.train, grid=grid, held_out=HELD_OUT, threads=threads, **settings)
-    scores = test_once(tuning.parser, corpus, threads)
+    scores = test_once(Parser.of(tuning.model, tuning.text_models), corpus, threads)
     return {
         "uas": scores.uas_no_punct,
         "validation": max(trial.uas for trial in tuning.trials),
@@ -120,7 +120,7 @@ def tuned_and_tested(
         "decoding": "projective" if tuning.projective else "non-projective",
         "trials": [asdict(trial) for trial in tuning.trials],
         "right": scores.per_sentence_no_punct.heads.tolist(),
-        "history": tuning.parser.model.about["history"],
+        "history": tuning.model.about["history"],
     }
 
 

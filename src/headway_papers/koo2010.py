@@ -20,38 +20,37 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-from headway.models.arc_factored import code_trees
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import Order
+from typing import Any, cast
 
 from headway import __version__
 from headway.errors import ArchiveError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
+from headway.inference.dual_decomposition import ITERATIONS
 from headway.inference.flow_program import require_highspy
-from headway.models.arc_model import Prediction
+from headway.models.higher_order_model import HigherOrderModel
+from headway.models.protocol import Options, Prediction
 from headway.models.pruning import coverage
+from headway.parallel import executor_for
 from headway.pipeline import Parser
-from headway.training import Settings, checksum
+from headway.training.data import checksum, code_trees
+from headway.training.settings import Settings
 from headway.treebank import Sentence
 from headway_papers import koo2010_figures, koo2010_solvers
 from headway_papers.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, result_signature, write_json
 from headway_papers.koo2010_figures import TITLES
-from headway_papers.koo2010_solvers import METHODS, HeldOut
+from headway_papers.koo2010_solvers import METHODS, HeldOut, Order
 from headway_papers.markdown import markdown_table
 
 SETTINGS: dict[Order, dict[str, Any]] = {
     "sibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
     "grandsibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
 }
-STEPS = 5000
 COMPARED_ON = "danish"
 
 
@@ -179,7 +178,7 @@ def _signature(corpus: Corpus, settings: dict[str, Any]) -> dict[str, Any]:
     return {**result_signature(corpus, settings, []), "tables": _tables(settings)}
 
 
-def trained(sentences: Sequence[Sentence], settings: Mapping[str, Any], path: Path, threads: int) -> AutomataModel:
+def trained(sentences: Sequence[Sentence], settings: Mapping[str, Any], path: Path, threads: int) -> HigherOrderModel:
     """The model of these sentences and settings, from its file if it is there; `about` says how long it took.
 
     What is saved has single precision: it is always the saved model that is used, trained just now or not.
@@ -190,10 +189,8 @@ def trained(sentences: Sequence[Sentence], settings: Mapping[str, Any], path: Pa
         seconds = time.perf_counter() - started
         timed = {"training_seconds": seconds, "training_threads": threads}
         about = {**parser.model.about, "tables": _tables(settings), **timed}
-        Parser(replace(parser.model, about=about)).save(path)
-    model = Parser.load(path).model
-    assert isinstance(model, AutomataModel)
-    return model
+        Parser(replace(cast(HigherOrderModel, parser.model), about=about)).save(path)
+    return cast(HigherOrderModel, Parser.load(path).model)
 
 
 def _is_trained(path: Path, sentences: Sequence[Sentence], settings: Mapping[str, Any]) -> bool:
@@ -221,17 +218,18 @@ def _test(corpus: Corpus, order: Order, size: Size, place: Place, threads: int, 
         say(f"table 1, {name}: UAS {found['exact']['test']['uas_no_punct']:.2f}")
     path = place.table(3) / f"{name}.json"
     if not is_done(path, signed):
-        _, found = _parsed(model().with_projective(True).predict, corpus, threads)
+        projective = model().with_trees(model().trees._replace(projective=True))
+        _, found = _parsed(projective, Options(), corpus, threads)
         write_json(path, {"signature": signed, **found})
         say(f"table 3, {name}: projective UAS {found['test']['uas_no_punct']:.2f}")
 
 
-def _table1_cell(model: AutomataModel, corpus: Corpus, threads: int) -> dict[str, Any]:
+def _table1_cell(model: HigherOrderModel, corpus: Corpus, threads: int) -> dict[str, Any]:
     about = model.about
     trees = code_trees(corpus.test, model.coder, ())
-    left = coverage(model.pruner, trees.coded, trees.heads, threads)
-    exact, found = _parsed(model.predict, corpus, threads)
-    dual, limited = _parsed(partial(model.predict, exact=False, iterations=STEPS), corpus, threads)
+    left = coverage(model.scorer.pruner, trees.coded, trees.heads, executor_for(threads))
+    exact, found = _parsed(model, Options(), corpus, threads)
+    dual, limited = _parsed(model, Options(exact=False), corpus, threads)
     same = sum(bool((a.heads == b.heads).all()) for a, b in zip(exact, dual, strict=True))
     return {
         "training": {
@@ -242,17 +240,18 @@ def _table1_cell(model: AutomataModel, corpus: Corpus, threads: int) -> dict[str
         },
         "pruning": {"measured_on": "test", "recall": left.recall, "heads_per_word": left.heads_per_word},
         "exact": found,
-        "dual": {"iterations": STEPS, "same_trees": same, **limited},
+        "dual": {"iterations": ITERATIONS, "same_trees": same, **limited},
     }
 
 
 def _parsed(
-    predict: Callable[..., list[Prediction]], corpus: Corpus, threads: int
+    model: HigherOrderModel, options: Options, corpus: Corpus, threads: int
 ) -> tuple[list[Prediction], dict[str, Any]]:
     """The test sentences' trees; the time they took, what is proved of them, and how good they are."""
-    predict(corpus.test[:1], threads=threads)  # what is compiled on first use
+    executor = executor_for(threads)
+    model.predict(corpus.test[:1], options, executor)  # what is compiled on first use
     started = time.perf_counter()
-    found = predict(corpus.test, threads=threads)
+    found = model.predict(corpus.test, options, executor)
     seconds = time.perf_counter() - started
     trees = [sentence.with_tree(each.heads, each.labels) for sentence, each in zip(corpus.test, found, strict=True)]
     scores = evaluate(corpus.test, trees).to_dict()

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from headway.models.higher_order import Order
 
 from headway.extras import require_extra
 from headway.inference.dual_decomposition import Decoded, Status, decode
 from headway_papers.corpora import Say, is_done, write_json
-from headway_papers.koo2010_solvers import HeldOut
+from headway_papers.koo2010_solvers import HeldOut, Order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

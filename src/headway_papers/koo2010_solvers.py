@@ -17,11 +17,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import Order
 
 from headway import __version__
 from headway.arrays import Ints
@@ -29,6 +27,8 @@ from headway.evaluation import evaluate
 from headway.inference.dual_decomposition import Status, decode
 from headway.inference.flow_program import Relaxation, solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
+from headway.models.higher_order_model import HigherOrderModel
+from headway.parallel import SERIAL
 from headway.treebank import Sentence
 from headway_papers.corpora import Say, is_done, write_json
 
@@ -68,6 +68,8 @@ METHODS = {
     "exact": Method("exact completion"),
 }
 # Per model and method: UAS, % integral, seconds a sentence, % integral of random instances (Gurobi, PTB section 22)
+Order = Literal["sibling", "grandsibling"]
+
 PAPER: dict[Order, dict[str, tuple[float, float, float, float]]] = {
     "sibling": {
         "lp-single": (92.14, 88.29, 0.14, 11.7),
@@ -95,19 +97,15 @@ class HeldOut:
     single_root: bool
 
     @classmethod
-    def of(cls, model: AutomataModel, sentences: Sequence[Sentence]) -> HeldOut:
+    def of(cls, model: HigherOrderModel, sentences: Sequence[Sentence]) -> HeldOut:
         """Prune and score."""
         coded = model.coder.code(sentences)
         parts: list[ScoredParts] = []
         for i in range(len(sentences)):
-            which = np.array([i])
-            kept, _ = model.pruner.prune(coded, which)
-            listing = model.scorer.list_parts(coded.lengths[which], list(kept))
-            scores = model.scorer.score(model.weights, coded, which, listing)
-            scored = model.scorer.automata_parts(listing.candidates[0], scores)
+            [scored] = model.scorer.scores(coded.some(np.array([i])), SERIAL).parts
             assert isinstance(scored, ScoredParts)
             parts.append(scored)
-        return cls(list(sentences), parts, model.single_root)
+        return cls(list(sentences), parts, model.trees.single_root)
 
     def short(self, most: int) -> HeldOut:
         """The first sentences that are not too long for a linear program."""

@@ -33,7 +33,6 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 import numpy as np
-from headway.training.induction import BACKED_OFF, GrammarDevelopment, state_picture, trie_of
 
 from headway import __version__
 from headway.drawing import automaton_dot, automaton_drawing, to_svg
@@ -47,8 +46,11 @@ from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar
 from headway.models.grammar_model import Grammar, TagSymbols, tags_of
 from headway.models.lexical_grammar import Configuration, LexicalGrammar
+from headway.parallel import executor_for
 from headway.pipeline import Parser
-from headway.training import Direction, checksum
+from headway.training.data import checksum
+from headway.training.grammar_settings import BACKED_OFF
+from headway.training.grammar_trainer import Direction, GrammarDevelopment, state_picture, trie_of
 from headway.treebank import Sentence, projectivise, read_treebank, require_tree
 from headway_papers.cells import Cell, CellFile
 from headway_papers.corpora import Say
@@ -139,7 +141,8 @@ class Experiment:
         }
         symbols = TagSymbols.learn(parts["train"], "xpos")
         trie = trie_of(parts["train"], symbols)
-        ready = {part: GrammarDevelopment(parts[part], symbols, None, True, threads) for part in ("dev", "test")}
+        executor = executor_for(threads)
+        ready = {part: GrammarDevelopment(parts[part], symbols, None, True, executor) for part in ("dev", "test")}
         return cls(name, parts, symbols, trie, ready, size, CellFile.open(path, signed), threads, say)
 
     def all_cells(self) -> None:
@@ -323,7 +326,7 @@ class Experiment:
     def _scores(self, grammar: Grammar, part: str) -> Cell:
         if grammar.lexical is None:
             return asdict(self.ready[part].scores(grammar))
-        ready = GrammarDevelopment(self.parts[part], self.symbols, grammar.lexical, True, self.threads)
+        ready = GrammarDevelopment(self.parts[part], self.symbols, grammar.lexical, True, executor_for(self.threads))
         return asdict(ready.scores(grammar))
 
     def _cell(self, name: str, compute: Callable[[], Cell]) -> None:
