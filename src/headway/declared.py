@@ -6,7 +6,7 @@ The command line makes its options from these declarations, and the checks read 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headway.errors import TrainingError
@@ -58,4 +58,5 @@ def require_minimums(settings: Any) -> None:
     for each in fields(settings):
         value, minimum = getattr(settings, each.name), each.metadata["option"].minimum
         if minimum is not None and value is not None and not minimum <= value < inf:
-            raise TrainingError(f"{each.name} is {value}; expected {minimum} or more")
+            finite = "" if isfinite(value) else ", and finite"
+            raise TrainingError(f"{each.name} is {value}; expected {minimum} or more{finite}")

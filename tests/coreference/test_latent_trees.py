@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
@@ -23,6 +23,7 @@ from headway.coreference.coding import LEAST, CodedDocument, MentionCoder
 from headway.coreference.latent_trees import (
     NEGLIGIBLE,
     ClosestTrees,
+    MentionStretch,
     MentionTrees,
     best_heads,
     clusters_of,
@@ -39,7 +40,7 @@ from .toy_documents import document, random_document, sentence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Material = tuple[CodedDocument, Antecedents, Ints]
+Coded = tuple[CodedDocument, Antecedents, Ints]
 
 GUM = Path(__file__).resolve().parents[3] / "shared" / "data" / "ud" / "UD_English-GUM"
 SEEDS = st.integers(0, 2**32 - 1)
@@ -56,7 +57,7 @@ def coder() -> MentionCoder:
     return MentionCoder.learn([random_document(seed) for seed in range(30)])
 
 
-def material(text: Document, numbering: MentionCoder | None = None) -> Material:
+def coded_arcs(text: Document, numbering: MentionCoder | None = None) -> Coded:
     coded = (numbering or coder()).code(text)
     return coded, SIEVES.antecedents(coded, text.clusters), text.clusters
 
@@ -96,14 +97,14 @@ def listed(arcs: Antecedents, scores: Floats) -> list[tuple[float, list[int]]]:
 @given(SEEDS)
 def test_the_best_tree_is_the_maximum_arborescence(seed: int) -> None:
     text = random_document(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     scores = np.random.default_rng(seed).normal(size=len(arcs.antecedent))
     trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None)
     dense = np.full((len(clusters) + 1,) * 2, -np.inf)
     dense[arcs.antecedent, arcs.mention] = scores
     expected = argmax(dense, single_root=False)
     if len(clusters):
-        np.testing.assert_array_equal(heads_of(trees.best(scores, trees.lengths, WHOLE), arcs), expected)
+        np.testing.assert_array_equal(heads_of(trees.some(WHOLE).best(scores), arcs), expected)
     np.testing.assert_array_equal(best_heads(scores, arcs), expected)
 
 
@@ -111,15 +112,15 @@ def test_the_best_tree_is_the_maximum_arborescence(seed: int) -> None:
 @given(SEEDS)
 def test_best_and_constrained_against_enumeration(seed: int) -> None:
     text = small(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
     scores = np.random.default_rng(seed).normal(size=len(arcs.antecedent))
     trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None)
     every = listed(arcs, scores)
     right = [(score, heads) for score, heads in every if naive_clusters(heads) == clusters.tolist()]
-    assert heads_of(trees.best(scores, trees.lengths, WHOLE), arcs) == max(every)[1]
-    assert heads_of(trees.constrained(scores, WHOLE), arcs) == max(right)[1]
+    assert heads_of(trees.some(WHOLE).best(scores), arcs) == max(every)[1]
+    assert heads_of(trees.some(WHOLE).constrained(scores), arcs) == max(right)[1]
 
 
 def arc_probabilities(trees: list[tuple[float, list[int]]], arcs: Antecedents, temperature: float) -> Floats:
@@ -138,7 +139,7 @@ def arc_probabilities(trees: list[tuple[float, list[int]]], arcs: Antecedents, t
 @given(SEEDS, st.sampled_from([0.5, 2.0, 30.0]))
 def test_shares_are_the_probabilities_of_arcs(seed: int, temperature: float) -> None:
     text = small(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
     scores = np.random.default_rng(seed).normal(size=len(arcs.antecedent))
@@ -146,16 +147,16 @@ def test_shares_are_the_probabilities_of_arcs(seed: int, temperature: float) -> 
     every = listed(arcs, scores)
     right = [(score, heads) for score, heads in every if naive_clusters(heads) == clusters.tolist()]
     for shares, among in (
-        (trees.best(scores, trees.lengths, WHOLE), every),
-        (trees.constrained(scores, WHOLE), right),
+        (trees.some(WHOLE).best(scores), every),
+        (trees.some(WHOLE).constrained(scores), right),
     ):
         expected = arc_probabilities(among, arcs, temperature)
         np.testing.assert_allclose(shares, np.where(expected < NEGLIGIBLE, 0.0, expected), atol=1e-12)
     sharp = replace(trees, temperature=1e-9)
     hard = replace(trees, temperature=0.0)
-    np.testing.assert_array_equal(sharp.best(scores, trees.lengths, WHOLE), hard.best(scores, trees.lengths, WHOLE))
-    huge = trees.best(1e300 * scores, trees.lengths, WHOLE)
-    np.testing.assert_array_equal(huge, hard.best(scores, trees.lengths, WHOLE))
+    np.testing.assert_array_equal(sharp.some(WHOLE).best(scores), hard.some(WHOLE).best(scores))
+    huge = trees.some(WHOLE).best(1e300 * scores)
+    np.testing.assert_array_equal(huge, hard.some(WHOLE).best(scores))
 
 
 @settings(max_examples=15)
@@ -163,7 +164,7 @@ def test_shares_are_the_probabilities_of_arcs(seed: int, temperature: float) -> 
 def test_a_soft_update_is_the_gradient_of_the_log_probability(seed: int) -> None:
     """Of the gold clusters, all their trees summed, by finite differences along a random direction."""
     text, temperature, step = small(seed), 2.0, 1e-5
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
     trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None, temperature=temperature)
@@ -171,13 +172,14 @@ def test_a_soft_update_is_the_gradient_of_the_log_probability(seed: int) -> None
     weights, direction = rng.normal(size=(2, trees.size))
 
     def log_probability(at: Floats) -> float:
-        every = listed(arcs, trees.score(at, WHOLE))
+        every = listed(arcs, trees.some(WHOLE).score(at))
         right = [score for score, heads in every if naive_clusters(heads) == clusters.tolist()]
         sums = [np.logaddexp.reduce(np.array(scores) / temperature) for scores in (right, [s for s, _ in every])]
         return float(sums[0] - sums[1])
 
-    scores, gradient = trees.score(weights, WHOLE), np.zeros(trees.size)
-    trees.add(gradient, WHOLE, trees.constrained(scores, WHOLE) - trees.best(scores, trees.lengths, WHOLE))
+    this, gradient = trees.some(WHOLE), np.zeros(trees.size)
+    scores = this.score(weights)
+    this.add(gradient, this.constrained(scores) - this.best(scores))
     slope = (log_probability(weights + step * direction) - log_probability(weights - step * direction)) / (2 * step)
     # what is negligible is left out of the gradient
     assert gradient @ direction / temperature == pytest.approx(slope, rel=1e-5, abs=50 * NEGLIGIBLE)
@@ -188,31 +190,32 @@ def test_a_soft_update_is_the_gradient_of_the_log_probability(seed: int) -> None
 def test_constrained_yields_the_gold_clusters(seed: int, zero: bool) -> None:
     """Of any clusters, under any weights; also where all arcs are alike."""
     text = random_document(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
     trees = mention_trees(SMALL, [(coded, arcs, clusters)], None)
     weights = np.random.default_rng(seed).normal(size=trees.size) * (0.0 if zero else 3.0)
-    latent = trees.constrained(trees.score(weights, WHOLE), WHOLE)
+    this = trees.some(WHOLE)
+    latent = this.constrained(this.score(weights))
     heads = heads_of(latent, arcs)
     assert naive_clusters(heads) == text.clusters.tolist()
     np.testing.assert_array_equal(clusters_of(np.array(heads)), text.clusters)
-    assert trees.loss(trees.output(latent, WHOLE), WHOLE) == 0
+    assert this.loss(this.output(latent)) == 0
 
 
 def test_of_equals_the_nearest() -> None:
     text = random_document(3)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None)
     nothing = np.zeros(len(arcs.antecedent))
-    assert heads_of(trees.best(nothing, trees.lengths, WHOLE), arcs) == [-1, *(row[-1] for row in rows_of(arcs))]
+    assert heads_of(trees.some(WHOLE).best(nothing), arcs) == [-1, *(row[-1] for row in rows_of(arcs))]
 
 
 @settings(max_examples=50)
 @given(SEEDS)
 def test_the_loss_counts_the_mentions_that_are_wrong(seed: int) -> None:
     text = small(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None)
     gold = clusters.tolist()
     for _, heads in listed(arcs, np.zeros(len(arcs.antecedent))) if gold else []:
@@ -221,22 +224,23 @@ def test_the_loss_counts_the_mentions_that_are_wrong(seed: int) -> None:
             earlier = [a for a in range(1, m) if gold[a - 1] == gold[m - 1]]
             wrong += heads[m] not in (earlier or [0])
         chosen = (np.array(heads)[arcs.mention] == arcs.antecedent).astype(np.float64)
-        output = trees.output(chosen, WHOLE)
+        this = trees.some(WHOLE)
+        output = this.output(chosen)
         np.testing.assert_array_equal(arcs.antecedent[output], heads[1:])
-        assert trees.loss(output, WHOLE) == wrong
+        assert this.loss(output) == wrong
         assert (wrong == 0) == (naive_clusters(heads) == gold)
 
 
 @given(SEEDS, st.sampled_from([0.0, 0.5, 1.0, 4.0]))
 def test_the_cost_of_arcs(seed: int, root_weight: float) -> None:
     text = random_document(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
-    trees = mention_trees(FEATURES, [(coded, arcs, clusters)], None, root_weight)
-    latent = trees.constrained(np.random.default_rng(seed).normal(size=len(arcs.antecedent)), WHOLE)
+    this = mention_trees(FEATURES, [(coded, arcs, clusters)], None, root_weight).some(WHOLE)
+    latent = this.constrained(np.random.default_rng(seed).normal(size=len(arcs.antecedent)))
     before = latent.copy()
-    cost = trees.cost(latent, WHOLE)
+    cost = this.cost(latent)
     np.testing.assert_array_equal(latent, before)
     for is_latent, a, found in zip(latent.tolist(), arcs.antecedent.tolist(), cost.tolist(), strict=True):
         assert found == (0.0 if is_latent else root_weight if a == 0 else 1.0)
@@ -246,7 +250,7 @@ def test_the_cost_of_arcs(seed: int, root_weight: float) -> None:
 @given(SEEDS)
 def test_closest_trees(seed: int) -> None:
     text = random_document(seed)
-    coded, arcs, clusters = material(text)
+    coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
     closest = ClosestTrees(mention_trees(FEATURES, [(coded, arcs, clusters)], None, 2.0))
@@ -255,10 +259,10 @@ def test_closest_trees(seed: int) -> None:
     for m, row in enumerate(rows_of(arcs), start=1):
         right = [a for a in row if a and gold[a - 1] == gold[m - 1]]
         expected.append(max(right, default=0))
-    chosen = closest.gold(WHOLE)
+    chosen = closest.some(WHOLE).gold()
     assert heads_of(chosen, arcs) == expected
-    np.testing.assert_array_equal(closest.cost(WHOLE), np.where(arcs.antecedent == 0, 2.0, 1.0) * (1 - chosen))
-    assert closest.lengths.tolist() == [len(gold)]
+    np.testing.assert_array_equal(closest.some(WHOLE).cost(), np.where(arcs.antecedent == 0, 2.0, 1.0) * (1 - chosen))
+    assert closest.lengths.tolist() == closest.some(WHOLE).lengths.tolist() == [len(gold)]
 
 
 @pytest.mark.parametrize("heads", [[-1], [-1, 0], [-1, 0, 1, 0, 2, 3, 0, 4], [-1, 0, 0, 2, 1], [-1, 0, 1, 1, 3]])
@@ -269,11 +273,18 @@ def test_clusters_of_a_tree(heads: list[int]) -> None:
 # Stretches
 
 
+def examples(trees: MentionTrees) -> list[MentionStretch]:
+    """Every stretch, one at a time."""
+    found = [trees.some(np.array([i])) for i in range(len(trees.lengths))]
+    assert [this.lengths.tolist() for this in found] == [[length] for length in trees.lengths.tolist()]
+    return found
+
+
 @pytest.mark.parametrize("longest", [1, 3, 100, None])
 def test_stretches_cover_each_mention_once(longest: int | None) -> None:
     """Those of a document without mentions too, of which there are none."""
     texts = [random_document(seed) for seed in range(6)] + [document([sentence("a X 0 x")], []), random_document(7)]
-    parts = [material(text) for text in texts]
+    parts = [coded_arcs(text) for text in texts]
     trees = mention_trees(FEATURES, parts, longest)
     whole = mention_trees(FEATURES, parts, None)
     sizes = [
@@ -285,23 +296,20 @@ def test_stretches_cover_each_mention_once(longest: int | None) -> None:
     assert sum(sizes) == sum(len(text.mentions) for text in texts) > 20
     assert len(trees.stretches) == len(trees.right) == len(sizes)
     weights = np.random.default_rng(0).normal(size=trees.size)
-    pieces, wholes = ([t.score(weights, np.array([i])) for i in range(len(t.lengths))] for t in (trees, whole))
+    pieces, wholes = ([this.score(weights) for this in examples(t)] for t in (trees, whole))
     np.testing.assert_array_equal(np.concatenate(pieces), np.concatenate(wholes))
     np.testing.assert_array_equal(np.concatenate(trees.right), np.concatenate(whole.right))
     for choose in ("best", "constrained"):
         one, other = (
-            [
-                t.best(s, t.lengths, np.array([i])) if choose == "best" else t.constrained(s, np.array([i]))
-                for i, s in enumerate(scores)
-            ]
+            [getattr(this, choose)(s) for this, s in zip(examples(t), scores, strict=True)]
             for t, scores in ((trees, pieces), (whole, wholes))
         )
         np.testing.assert_array_equal(np.concatenate(one), np.concatenate(other))
         assert np.concatenate(one).sum() == sum(sizes)
     one, other = np.zeros(trees.size), np.zeros(trees.size)
     for t, scores, total in ((trees, pieces, one), (whole, wholes, other)):
-        for i, amounts in enumerate(scores):
-            t.add(total, np.array([i]), amounts)
+        for this, amounts in zip(examples(t), scores, strict=True):
+            this.add(total, amounts)
     np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
@@ -325,11 +333,26 @@ class Given:
 
     trees: MentionTrees
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.trees, name)
+    @property
+    def lengths(self) -> Ints:
+        return self.trees.lengths
 
-    def constrained(self, scores: Floats, which: Ints) -> Floats:
-        return ClosestTrees(self.trees).gold(which)
+    @property
+    def size(self) -> int:
+        return self.trees.size
+
+    def some(self, which: Ints) -> MentionStretch:
+        this = self.trees.some(which)
+        closest = ClosestTrees(self.trees).some(which).gold()
+        return ClosestInstead(**{field.name: getattr(this, field.name) for field in fields(this)}, closest=closest)
+
+
+@dataclass(frozen=True)
+class ClosestInstead(MentionStretch):
+    closest: Floats
+
+    def constrained(self, scores: Floats) -> Floats:
+        return self.closest
 
 
 @pytest.mark.parametrize("margin", [0.0, 3.0, 0.1])
@@ -338,14 +361,14 @@ class Given:
 def test_with_the_tree_given_it_is_the_perceptron(margin: float, root_weight: float, longest: int | None) -> None:
     """Update by update: the same weights after each pass, bit for bit."""
     texts = [random_document(seed) for seed in range(10)]
-    trees = mention_trees(FEATURES, list(map(material, texts)), longest, root_weight)
-    mine = passes_of(LatentPerceptron(trees, 4, margin, 7), Given(trees))
-    theirs = passes_of(Perceptron(trees, 4, margin, 7), ClosestTrees(trees))
+    trees = mention_trees(FEATURES, list(map(coded_arcs, texts)), longest, root_weight)
+    mine = passes_of(LatentPerceptron(4, margin, 7), Given(trees))
+    theirs = passes_of(Perceptron(4, margin, 7), ClosestTrees(trees))
     assert len(mine) == len(theirs) == 4  # neither has converged
     for (weights, figures), (others, other_figures) in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(weights, others)
         assert figures["mistakes"] == other_figures["mistakes"] > 0
-    latent = passes_of(LatentPerceptron(trees, 4, margin, 7), trees)
+    latent = passes_of(LatentPerceptron(4, margin, 7), trees)
     assert not np.array_equal(latent[-1][0], theirs[-1][0])  # or the trees would not be latent
 
 
@@ -418,11 +441,11 @@ class Naive:
 def test_learning_against_a_dictionary_of_weights(longest: int | None, margin: float, root_weight: float) -> None:
     texts = [random_document(seed) for seed in range(20, 30)]
     numbering = MentionCoder.learn(texts)
-    parts = [material(text, numbering) for text in texts]
+    parts = [coded_arcs(text, numbering) for text in texts]
     trees = mention_trees(FEATURES, parts, longest, root_weight)
     naive = Naive(texts, longest, root_weight)
     assert [len(example) for example in naive.examples] == trees.lengths.tolist()
-    passes, averages = passes_of(LatentPerceptron(trees, 3, margin, 5), trees), naive.train(3, margin, 5)
+    passes, averages = passes_of(LatentPerceptron(3, margin, 5), trees), naive.train(3, margin, 5)
     assert len(passes) == 3
     for (weights, _), expected in zip(passes, averages, strict=True):
         scores = np.concatenate([FEATURES.score(weights, stretch(coded, arcs)) for coded, arcs, _ in parts])
@@ -445,10 +468,10 @@ def test_constrained_yields_the_gold_clusters_of_gum() -> None:
         coded = numbering.code(text)
         arcs = Sieves().antecedents(coded, text.clusters)
         inserted += len(arcs.antecedent) - len(Sieves().antecedents(coded).antecedent)
-        trees = mention_trees(SMALL, [(coded, arcs, text.clusters)], None)
+        trees = mention_trees(SMALL, [(coded, arcs, text.clusters)], None).some(WHOLE)
         for scale in (0.0, 1.0, 100.0):
-            weights = rng.normal(size=trees.size) * scale
-            heads = heads_of(trees.constrained(trees.score(weights, WHOLE), WHOLE), arcs)
+            weights = rng.normal(size=SMALL.size) * scale
+            heads = heads_of(trees.constrained(trees.score(weights)), arcs)
             np.testing.assert_array_equal(clusters_of(np.array(heads)), text.clusters)
     assert len(documents) > 20
     assert inserted > 0  # what no sieve lets through

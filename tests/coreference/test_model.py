@@ -18,7 +18,7 @@ from headway.arrays import Ints
 from headway.coreference import Document
 from headway.coreference.antecedents import Sieves
 from headway.coreference.coding import MentionCoder
-from headway.coreference.model import KIND, CoreferenceModel
+from headway.coreference.model import CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
 from headway.coreference.resolver import Resolver
 from headway.errors import ArchiveError, TreebankError
@@ -70,7 +70,7 @@ def test_a_sentence_without_a_tree() -> None:
 def test_saved_and_loaded(tmp_path: Path) -> None:
     path = tmp_path / "toy.headway"
     save_archive(model().to_archive(), path)
-    found = CoreferenceModel.from_archive(load_archive(path, KIND))
+    found = CoreferenceModel.from_archive(load_archive(path, CoreferenceModel.kind))
     assert (found.coder, found.sieves, found.about) == (model().coder, model().sieves, model().about)
     assert (found.features.templates, found.features.bits) == (model().features.templates, model().features.bits)
     np.testing.assert_array_equal(found.weights, model().weights)
@@ -121,10 +121,10 @@ def test_damaged_models(tmp_path: Path, name: str) -> None:
     data = json.loads(json.dumps(archive.data))
     DAMAGE[name](data)
     path = tmp_path / "damaged"
-    save_archive(Archive(KIND, data, archive.arrays), path)
+    save_archive(Archive(CoreferenceModel.kind, data, archive.arrays), path)
     with pytest.raises(ArchiveError) as caught:
         Resolver.load(path)
-    assert str(caught.value).startswith(f"{path}: a damaged coreference model (")
+    assert str(caught.value).startswith(f"{path}: a damaged model, or not a model (")
     assert str(caught.value).endswith("; save it again")
     assert "\n" not in str(caught.value)
 
@@ -135,17 +135,20 @@ def test_weights_no_model_has(tmp_path: Path) -> None:
     nan, infinite = weights.copy(), weights.copy()
     nan[3], infinite[5] = np.nan, np.inf
     for arrays in ({}, *({"weights": each} for each in (nan, infinite, weights[1:], weights[None], np.zeros(0)))):
-        save_archive(Archive(KIND, archive.data, arrays), path)
-        with pytest.raises(ArchiveError, match="a damaged coreference model"):
+        save_archive(Archive(CoreferenceModel.kind, archive.data, arrays), path)
+        with pytest.raises(ArchiveError, match="a damaged model"):
             Resolver.load(path)
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "other"
-    with pytest.raises(ArchiveError, match="no such file; give the path of a saved coreference model"):
+    with pytest.raises(ArchiveError, match="no such file; give the path of a saved model"):
         Resolver.load(path)
     save_archive(Archive("model", {}, {}), path)
-    with pytest.raises(ArchiveError, match="holds a 'model', not a coreference model"):
+    with pytest.raises(ArchiveError, match="holds a 'model', which is no kind of model known here"):
+        Resolver.load(path)
+    save_archive(Archive("arc", {}, {}), path)
+    with pytest.raises(ArchiveError, match=r"other: a model for parsing, not for coreference; give another file"):
         Resolver.load(path)
     save_archive(model().to_archive(), path)
     whole = path.read_bytes()
@@ -170,7 +173,8 @@ def test_what_the_registry_asks() -> None:
 def test_the_description() -> None:
     found = model().describe()
     assert found.rows[0] == ("model", "coreference")
-    assert {("weights", str(model().weights.size)), ("seed", "1"), ("from", "nowhere")} <= set(found.rows)
+    assert ("weights", str(model().weights.size)) in found.rows
+    assert ("antecedents", "distance in mentions 3, of pronouns in sentences 1; further if they match") in found.rows
     (table,) = found.tables
     assert table.rows[0] == ("pairs: 4 templates", "weights")
     assert table.rows[1:-1] == tuple(
@@ -191,4 +195,4 @@ def test_damage_is_an_error_of_lookup_or_value(name: str) -> None:
     data = json.loads(json.dumps(archive.data))
     DAMAGE[name](data)
     with pytest.raises((KeyError, TypeError, ValueError)):
-        CoreferenceModel.from_archive(Archive(KIND, data, archive.arrays))
+        CoreferenceModel.from_archive(Archive(CoreferenceModel.kind, data, archive.arrays))

@@ -235,8 +235,8 @@ def test_no_arcs_at_all() -> None:
 @pytest.mark.parametrize(
     ("templates", "bits", "cause"),
     [
-        ([("p.head",)], [0], "a block of weights has between"),
-        ([("p.head",)], [23], "a block of weights has between"),
+        ([("p.head",)], [0], "a block has between"),
+        ([("p.head",)], [23], "a block has between"),
         ([("p.head",)], [4, 4], "are damaged"),
         ([("p.head",), ("m.first",)], [4], "are damaged"),
         ([("p.head", "x.first")], [4], "are damaged"),

@@ -13,8 +13,9 @@ import pytest
 from headway.coreference import Document, Mention, tree_mentions, write_documents
 from headway.coreference.documents import documents_checksum
 from headway.coreference.latent_trees import clusters_of
-from headway.coreference.resolver import Resolver, ResolverSettings
+from headway.coreference.resolver import Resolver
 from headway.coreference.scores import score_documents
+from headway.coreference.settings import ResolverSettings
 from headway.errors import TrainingError, TreebankError
 from headway.learning.monitor import Progress
 from headway.treebank import Sentence
@@ -49,7 +50,7 @@ def conll(resolver: Resolver, documents: list[Document]) -> float:
     "settings",
     [
         {},
-        {"stretch": None},
+        {"stretch": 0},
         {"stretch": 1, "margin": 0.0},
         {"tree": "closest"},
         {"root_weight": 2.0, "mentions": 5, "sentences": 0},
@@ -232,16 +233,16 @@ def test_types_are_used_only_if_asked_for() -> None:
 @pytest.mark.parametrize(
     ("settings", "cause"),
     [
-        ({"epochs": 0}, "epochs is 0; expected at least 1"),
-        ({"mentions": 0}, "mentions is 0; expected at least 1"),
-        ({"patience": -1}, "patience is -1; expected at least 1"),
-        ({"stretch": 0}, "stretch is 0; expected at least 1, or None"),
-        ({"margin": -1.0}, "margin is -1.0; expected a number of at least 0"),
-        ({"margin": float("nan")}, "margin is nan; expected a number of at least 0"),
-        ({"root_weight": float("inf")}, "root_weight is inf; expected a number of at least 0"),
-        ({"sentences": -1}, "sentences is -1; expected a number of at least 0"),
-        ({"seed": -1}, "seed is -1; expected a number of at least 0"),
-        ({"tree": "star"}, "tree is 'star'; expected one of latent, closest"),
+        ({"epochs": 0}, "epochs is 0; expected 1 or more"),
+        ({"mentions": 0}, "mentions is 0; expected 1 or more"),
+        ({"patience": -1}, "patience is -1; expected 1 or more"),
+        ({"stretch": -1}, "stretch is -1; expected 0 or more"),
+        ({"margin": -1.0}, "margin is -1.0; expected 0 or more"),
+        ({"margin": float("nan")}, "margin is nan; expected 0 or more, and finite"),
+        ({"root_weight": float("inf")}, "root_weight is inf; expected 0 or more, and finite"),
+        ({"sentences": -1}, "sentences is -1; expected 0 or more"),
+        ({"seed": -1}, "seed is -1; expected 0 or more"),
+        ({"tree": "star"}, "tree is 'star'; expected any of latent, closest"),
     ],
 )
 def test_settings_refused(settings: dict[str, Any], cause: str) -> None:
@@ -251,4 +252,4 @@ def test_settings_refused(settings: dict[str, Any], cause: str) -> None:
 
 
 def test_settings_at_their_limits() -> None:
-    ResolverSettings(epochs=1, margin=0, root_weight=0, stretch=None, mentions=1, sentences=0, patience=1, seed=2**80)
+    ResolverSettings(epochs=1, margin=0, root_weight=0, stretch=0, mentions=1, sentences=0, patience=1, seed=2**80)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from headway.arrays import Floats
 from headway.atomic import write_file
 from headway.cli.failures import note, require_one_standard_input
 from headway.cli.reading import load_parser, sentences
@@ -27,6 +26,7 @@ from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TreebankError
 
 if TYPE_CHECKING:
+    from headway.arrays import Floats
     from headway.drawing import Drawing
     from headway.treebank import Sentence
 

@@ -9,11 +9,31 @@
 From text to trees: `attributes` describes each mention, `coding` turns descriptions into numbers, `antecedents` picks
 the arcs worth scoring, `pairs` compares their two mentions, `pair_features` scores them by a table of templates,
 `latent_trees` is what is learned, `model` predicts and is saved. `baselines` are there for comparison.
+
+Names load when first used, so that the command line can read `settings` without NumPy.
 """
 
-from headway.coreference.documents import Document, Mention, read_documents, write_documents
-from headway.coreference.mentions import tree_mentions
-from headway.coreference.scores import CoreferenceScores, Ratio, evaluate_coreference, score_documents
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headway.coreference.documents import Document, Mention, read_documents, write_documents
+    from headway.coreference.mentions import tree_mentions
+    from headway.coreference.scores import CoreferenceScores, Ratio, evaluate_coreference, score_documents
+
+_WHERE = {
+    "CoreferenceScores": "scores",
+    "Document": "documents",
+    "Mention": "documents",
+    "Ratio": "scores",
+    "evaluate_coreference": "scores",
+    "read_documents": "documents",
+    "score_documents": "scores",
+    "tree_mentions": "mentions",
+    "write_documents": "documents",
+}
 
 __all__ = [
     "CoreferenceScores",
@@ -26,3 +46,10 @@ __all__ = [
     "tree_mentions",
     "write_documents",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name's module on first use (PEP 562)."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'headway.coreference' has no attribute {name!r}")
+    return getattr(import_module(f"headway.coreference.{_WHERE[name]}"), name)

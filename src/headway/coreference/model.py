@@ -52,11 +52,11 @@ class CoreferenceModel:
         names = [" ".join(template) for template in self.features.templates]
         sizes = [1 << bits for bits in self.features.bits]
         pairs = list(zip(names, sizes, strict=True))
-        near = f"{self.sieves.mentions} mentions back, for pronouns {self.sieves.sentences} sentences; any that match"
+        near = f"distance in mentions {self.sieves.mentions}, of pronouns in sentences {self.sieves.sentences}"
         return Description(
             rows=(
                 ("model", self.kind),
-                ("antecedents", near),
+                ("antecedents", f"{near}; further if they match"),
                 ("weights", str(self.features.size)),
             ),
             tables=(

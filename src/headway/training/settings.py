@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from headway.arrays import TreeClass
 from headway.declared import require_choices, require_minimums, setting
 from headway.errors import TrainingError
 from headway.learning.choices import Criterion, Optimiser
+
+if TYPE_CHECKING:
+    from headway.arrays import TreeClass
 
 TreeLearner = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear", "expected-loss"]
 LearnerName = Literal[TreeLearner, "constraints"]
@@ -128,6 +130,8 @@ class Settings:
     @property
     def trees(self) -> TreeClass:
         """The class of trees to train for."""
+        from headway.arrays import TreeClass  # NumPy, which help does without
+
         return TreeClass(self.projective, self.single_root)
 
     def complete(self) -> Settings:
