@@ -56,7 +56,7 @@ def test_what_is_not_there_is_said(data: Path, tmp_path: Path) -> None:
         english.run(data, tmp_path, languages=["danish"], quick=True, threads=1, say=print)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/models/en.md"])
+@pytest.mark.parametrize("page", ["docs/results.md", "docs/models/en.md"])
 def test_figures_shown_are_those_measured(page: str) -> None:
     """Every row of a parser in a table is as the experiment's own table has it."""
     table = english.table_text(RESULTS)

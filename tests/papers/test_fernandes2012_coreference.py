@@ -246,7 +246,7 @@ def test_committed_tables_are_those_of_the_results() -> None:
 
 def test_the_readme_has_the_summary() -> None:
     summary = experiment.summary_text(REPOSITORY / "experiments" / "fernandes2012" / "coreference" / "results")
-    readme = (REPOSITORY / "README.md").read_text("utf-8").splitlines()
+    readme = (REPOSITORY / "docs" / "results.md").read_text("utf-8").splitlines()
     lines = [line for line in summary.splitlines() if line.startswith("|")]
     assert len(lines) > 10
     assert all(line in readme for line in lines)

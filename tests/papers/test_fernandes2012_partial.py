@@ -140,7 +140,7 @@ def test_committed_tables_are_those_of_the_results_and_in_the_readme() -> None:
     cells = json.loads((folder / "results" / "danish.json").read_text("utf-8"))["cells"]
     table = experiment.table_text("danish", cells)
     assert (folder / "tables.md").read_text("utf-8") == table
-    readme = (folder.parents[2] / "README.md").read_text("utf-8").splitlines()
+    readme = (folder.parents[2] / "docs" / "results.md").read_text("utf-8").splitlines()
     lines = [line for line in table.splitlines() if line.startswith("|")]
     assert len(lines) == 6
     assert all(line in readme for line in lines)
