@@ -8,6 +8,8 @@
   `is_punctuation` asks about a form.
 - `is_tree`, `is_projective`, `crossing_arcs`, `non_projective_arcs`, `roots`: questions about heads.
 - `projectivise`: the nearest projective tree (koo2007). `Statistics`: what a treebank is like.
+- `treebank.inputs` recognises and reads texts as well as treebanks, `treebank.raw_text` reads and restores text, and
+  `treebank.annotations` has comments, MISC entries, multiword tokens and offsets.
 """
 
 from headway.errors import TreebankError

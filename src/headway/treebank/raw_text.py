@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.errors import TreebankError
-from headway.treebank.annotations import MultiwordToken, Offsets, multiword_tokens, space_after, starts_paragraph
+from headway.treebank.annotations import Offsets, multiword_tokens, space_after, starts_paragraph
 from headway.treebank.sentence import IN_MEMORY, Layout, Place, Sentence
 from headway.treebank.streams import READ_ERRORS, PathOrStream, name_of, open_source
 
@@ -82,18 +82,21 @@ def tokens_of(sentence: Sentence) -> Iterator[Token]:
     >>> [token.form for token in tokens_of(Sentence.from_words(["Dogs", "bark"]))]
     ['Dogs', 'bark']
     """
-    multiword = {token.first: token for token in multiword_tokens(sentence)}
-    m = 1
-    while m <= len(sentence):
-        found = multiword.get(m) or MultiwordToken(m, m, sentence.forms[m - 1], sentence.layout.misc[m - 1])
-        yield Token(found.form, sentence.forms[m - 1 : found.last], space_after(found.misc))
-        m = found.last + 1
+    forms, column = sentence.forms, sentence.layout.misc
+    multiword = {first - 1: (last, form, misc) for first, last, form, misc in multiword_tokens(sentence)}
+    m = 0
+    while m < len(forms):
+        end, form, misc = multiword.get(m) or (m + 1, forms[m], column[m])
+        yield Token(form, forms[m:end], space_after(misc))
+        m = end
 
 
-def sentence_from_tokens(tokens: Iterable[Token], offsets: Offsets, place: Place = IN_MEMORY) -> Sentence:
-    """A sentence made from text: the tokens, and where each word begins and ends in the text.
+def sentence_from_tokens(
+    tokens: Iterable[tuple[str, tuple[str, ...], bool]], offsets: Offsets, place: Place = IN_MEMORY
+) -> Sentence:
+    """A sentence made from text: its tokens (form, words, space after), and where each word begins and ends there.
 
-    >>> tokens = Token("don't", ("do", "n't"), True), Token("go", ("go",), False), Token(".", (".",), False)
+    >>> tokens = ("don't", ("do", "n't"), True), ("go", ("go",), False), (".", (".",), False)
     >>> print(sentence_from_tokens(tokens, ((0, 2), (2, 5), (6, 8), (8, 9))).to_conllu().replace("\\t", " "))
     # text = don't go.
     1-2 don't _ _ _ _ _ _ _ TokenRange=0:5
@@ -222,7 +225,7 @@ def pretokenised(source: PathOrStream) -> Iterator[Sentence]:
                 offsets.append((offset + start, offset + match.start()))
             start = match.end()
         if words:
-            tokens = (Token(word, (word,), True) for word in words)
+            tokens = ((word, (word,), True) for word in words)
             yield sentence_from_tokens(tokens, tuple(offsets), Place(name, number))
 
 

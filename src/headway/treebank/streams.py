@@ -53,14 +53,11 @@ class Source(io.BufferedReader):
         self._peekable = peekable
 
     def peek_lines(self, limit: int) -> Iterator[bytes]:
-        """The first lines, as far as they end within `limit` bytes; call it before anything is read.
+        """The first lines, as far as they end within `limit` bytes, each waited for only when it is asked for.
 
-        No line is waited for before it is asked for, and all of them are still to be read.
+        Call this before anything is read; the lines are still to be read.
         """
-        start = 0
-        while start < limit and (end := self._peekable.line_end(start, limit)) > start:
-            yield self._peekable.pending[start:end]
-            start = end
+        return self._peekable.lines(limit)
 
 
 class _Peekable(io.RawIOBase):
@@ -91,15 +88,19 @@ class _Peekable(io.RawIOBase):
             pass
         return self.pending.startswith(magic)
 
-    def line_end(self, start: int, limit: int) -> int:
-        """Where the line from `start` on ends: after its line end or at the end of the data, no further than `limit`.
-
-        A line that reaches the limit has no end: the answer is `start`.
-        """
-        while (end := self.pending.find(b"\n", start, limit) + 1) == 0 and len(self.pending) < limit:
-            if not self._pull_more():
-                return len(self.pending)
-        return end or start
+    def lines(self, limit: int) -> Iterator[bytes]:
+        """The lines that end within `limit` bytes."""
+        start = 0
+        while start < limit:
+            end = self.pending.find(b"\n", start, limit) + 1
+            if not end and len(self.pending) < limit:
+                if self._pull_more():
+                    continue
+                end = len(self.pending)
+            if end <= start:
+                return
+            yield self.pending[start:end]
+            start = end
 
     def _pull_more(self) -> bool:
         piece = self._pull(_BUFFER)
