@@ -6,17 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from headway.models.arc_factored import ArcScorer, code_trees
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from headway.arrays import TreeClass
 from headway.errors import HeadsError, TrainingError
 from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coded, Coder
 from headway.features.templates import load_templates
-from headway.inference.first_order import argmax, marginals
-from headway.models.pruning import Coverage, Pruner, _keep_likely, coverage
+from headway.inference.first_order import argmax, log_partition, marginals
+from headway.models.arc_scorer import ArcScorer
+from headway.models.pruning import Coverage, Pruned, Pruner, _keep_likely, coverage
+from headway.models.scorer import Trained
+from headway.parallel import Threads
+from headway.training.data import code_trees
 from headway.treebank import Sentence
 
 from ..features.strategies import sentences
@@ -25,7 +29,7 @@ from .toy_treebank import sentences as toy_sentences
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Kept = set[tuple[int, int, int]]
-CLASSES = [(projective, single) for projective in (False, True) for single in (False, True)]
+CLASSES = [TreeClass(projective, single) for projective in TreeClass() for single in TreeClass()]
 texts = st.lists(sentences(7), min_size=1, max_size=4)
 classes = st.sampled_from(CLASSES)
 seeds = st.integers(0, 99)
@@ -36,10 +40,10 @@ def scorer_of(coder: Coder) -> ArcScorer:
     return ArcScorer(ArcFeatures.compile(blocks, coder))
 
 
-def pruner_of(coder: Coder, seed: int, trees: tuple[bool, bool], threshold: float, max_heads: int) -> Pruner:
+def pruner_of(coder: Coder, seed: int, trees: TreeClass, threshold: float, max_heads: int) -> Pruner:
     scorer = scorer_of(coder)
     weights = np.random.default_rng(seed).normal(size=scorer.size)
-    return Pruner(scorer, weights, *trees, threshold, max_heads)
+    return Pruner(Trained(scorer, weights), trees, threshold, max_heads)
 
 
 def arcs_of(kept: NDArray[np.bool_]) -> Kept:
@@ -70,34 +74,35 @@ def material(text: list[Sentence]) -> tuple[Coder, Coded, Ints]:
 
 def distribution(pruner: Pruner, coded: Coded, which: Ints) -> tuple[Floats, Floats, Ints]:
     """Scores, marginals and the best tree, by the functions everyone calls."""
-    scores = pruner.scorer.score(pruner.weights, coded, which)
-    projective, single_root, lengths = pruner.projective, pruner.single_root, coded.lengths[which]
-    mu = marginals(scores, projective=projective, single_root=single_root, lengths=lengths)
-    return scores, mu, argmax(scores, projective=projective, single_root=single_root, lengths=lengths)
+    scores, trees, lengths = pruner.scorer.scores(coded.some(which)), pruner.trees._asdict(), coded.lengths[which]
+    return scores, marginals(scores, lengths=lengths, **trees), argmax(scores, lengths=lengths, **trees)
 
 
 @given(texts, seeds, classes, st.sampled_from([1e-6, 1e-3, 0.1, 0.5, 1.0]), st.integers(1, 5), st.booleans())
 def test_prunes_like_the_twin(
-    text: list[Sentence], seed: int, trees: tuple[bool, bool], threshold: float, max_heads: int, with_gold: bool
+    text: list[Sentence], seed: int, trees: TreeClass, threshold: float, max_heads: int, with_gold: bool
 ) -> None:
     coder, coded, heads = material(text)
     pruner = pruner_of(coder, seed, trees, threshold, max_heads)
     which = np.random.default_rng(seed).permutation(len(text))
     scores, mu, best = distribution(pruner, coded, which)
-    kept, arcs = pruner.prune(coded, which, heads[which] if with_gold else None)
+    kept, arcs, log_z, own = pruner.prune(coded.some(which), heads[which] if with_gold else None)
     np.testing.assert_array_equal(arcs, scores)
+    np.testing.assert_array_equal(own, mu)
+    expected_z = log_partition(scores, lengths=coded.lengths[which], **trees._asdict())
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-12)
     expected = likely(mu, coded.lengths[which], threshold, max_heads) | tree_arcs(best)
     assert arcs_of(kept) == (expected | tree_arcs(heads[which]) if with_gold else expected)
 
 
 @given(texts, seeds, classes, st.sampled_from([1e-4, 0.3, 1.0]))
 def test_keeps_every_arc_above_the_threshold(
-    text: list[Sentence], seed: int, trees: tuple[bool, bool], threshold: float
+    text: list[Sentence], seed: int, trees: TreeClass, threshold: float
 ) -> None:
     """Without a limit on the heads; and beyond these arcs, those of the best tree only."""
     coder, coded, _ = material(text)
     pruner, which = pruner_of(coder, seed, trees, threshold, 100), np.arange(len(text))
-    kept, _ = pruner.prune(coded, which)
+    kept = pruner.prune(coded).kept
     _, mu, best = distribution(pruner, coded, which)
     above = (mu >= threshold * mu.max(axis=1, keepdims=True)) & (mu > 0)
     assert not (above & ~kept).any()
@@ -105,12 +110,12 @@ def test_keeps_every_arc_above_the_threshold(
 
 
 @given(texts, seeds, classes, st.integers(1, 3))
-def test_limits_the_heads_of_a_word(text: list[Sentence], seed: int, trees: tuple[bool, bool], max_heads: int) -> None:
+def test_limits_the_heads_of_a_word(text: list[Sentence], seed: int, trees: TreeClass, max_heads: int) -> None:
     """Only the head in the best tree and the gold head may come on top."""
     coder, coded, heads = material(text)
     pruner, which = pruner_of(coder, seed, trees, 1e-9, max_heads), np.arange(len(text))
     _, _, best = distribution(pruner, coded, which)
-    kept, _ = pruner.prune(coded, which, heads)
+    kept = pruner.prune(coded, heads).kept
     for b, n in enumerate(coded.lengths.tolist()):
         for m in range(1, n + 1):
             own = {int(h) for h in np.flatnonzero(kept[b, :, m])}
@@ -120,14 +125,14 @@ def test_limits_the_heads_of_a_word(text: list[Sentence], seed: int, trees: tupl
 
 
 @given(texts, seeds, classes)
-def test_what_is_kept_has_a_tree_of_the_class(text: list[Sentence], seed: int, trees: tuple[bool, bool]) -> None:
+def test_what_is_kept_has_a_tree_of_the_class(text: list[Sentence], seed: int, trees: TreeClass) -> None:
     """However little is kept; and no arc into the root, of a word to itself, or of the padding."""
     coder, coded, _ = material(text)
     pruner, which = pruner_of(coder, seed, trees, 1.0, 1), np.arange(len(text))
-    kept, scores = pruner.prune(coded, which)
+    kept, scores, *_ = pruner.prune(coded)
     _, _, best = distribution(pruner, coded, which)
     left = argmax(
-        np.where(kept, scores, -np.inf), projective=trees[0], single_root=trees[1], lengths=coded.lengths
+        np.where(kept, scores, -np.inf), lengths=coded.lengths, **trees._asdict()
     )  # NoTreeError if there were none
     np.testing.assert_array_equal(left, best)
     assert all(0 < m <= coded.lengths[b] and h <= coded.lengths[b] and h != m for b, h, m in arcs_of(kept))
@@ -147,31 +152,31 @@ def test_equally_likely_heads_are_taken_from_the_left(max_heads: int, expected: 
 def test_some_words_can_be_kept_and_others_not() -> None:
     text = [Sentence.from_words(["a", "b", "c", "d"], heads=[-1, 0, 1, 2, 3])]
     coder, coded, _ = material(text)
-    pruner = pruner_of(coder, 0, (False, True), 1.0, 1)
-    which = np.array([0])
-    kept, _ = pruner.prune(coded, which)
+    pruner = pruner_of(coder, 0, TreeClass(), 1.0, 1)
+    kept = pruner.prune(coded).kept
     for h, m in [(h, m) for h in range(5) for m in range(1, 5) if h != m]:
         asked = np.full((1, 5), -1)
         asked[0, m] = h
-        more, _ = pruner.prune(coded, which, asked)
+        more = pruner.prune(coded, asked).kept
         assert arcs_of(more) == arcs_of(kept) | {(0, h, m)}
 
 
 def test_threads_change_nothing() -> None:
     text = toy_sentences(40, 1, crossing=True)
     coder, coded, heads = material(text)
-    pruner, which = pruner_of(coder, 2, (False, True), 0.01, 4), np.arange(40)
-    one, four = (pruner.prune(coded, which, heads, threads) for threads in (1, 4))
-    np.testing.assert_array_equal(one[0], four[0])
-    np.testing.assert_array_equal(one[1], four[1])
+    pruner = pruner_of(coder, 2, TreeClass(), 0.01, 4)
+    one, four = pruner.prune(coded, heads), pruner.prune(coded, heads, Threads(4))
+    for name in Pruned._fields:
+        np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
 
 
 @given(texts, seeds, classes)
-def test_coverage_counts_right_heads_and_arcs(text: list[Sentence], seed: int, trees: tuple[bool, bool]) -> None:
+def test_coverage_counts_right_heads_and_arcs(text: list[Sentence], seed: int, trees: TreeClass) -> None:
     coder, coded, heads = material(text)
     pruner = pruner_of(coder, seed, trees, 0.2, 2)
-    kept = arcs_of(pruner.prune(coded, np.arange(len(text)))[0])
+    kept = arcs_of(pruner.prune(coded).kept)
     found = coverage(pruner, coded, heads)
+    assert coverage(pruner, coded, heads, Threads(2)) == found
     assert found == Coverage(sum(map(len, text)), len(kept & tree_arcs(heads)), len(kept))
     everything = coverage(replace(pruner, threshold=1e-300, max_heads=100), coded, heads)
     assert everything.gold == everything.words
@@ -187,23 +192,23 @@ def test_coverage_as_figures() -> None:
 def test_threshold_that_cannot_be(threshold: float) -> None:
     coder, _, _ = material(toy_sentences(2, 0))
     with pytest.raises(TrainingError, match=r"^the pruning threshold is .*; expected a number above 0, at most 1$"):
-        pruner_of(coder, 0, (False, True), threshold, 3)
+        pruner_of(coder, 0, TreeClass(), threshold, 3)
 
 
 @pytest.mark.parametrize("max_heads", [0, -1])
 def test_limit_that_cannot_be(max_heads: int) -> None:
     coder, _, _ = material(toy_sentences(2, 0))
     with pytest.raises(TrainingError, match=r"^max_heads is .*; pruning must leave every word at least 1 head$"):
-        pruner_of(coder, 0, (False, True), 0.1, max_heads)
+        pruner_of(coder, 0, TreeClass(), 0.1, max_heads)
 
 
 def test_model_that_cannot_prune() -> None:
     coder, _, _ = material(toy_sentences(2, 0))
     scorer = scorer_of(coder)
     with pytest.raises(TrainingError, match="labels='none'"):
-        Pruner(ArcScorer(scorer.arcs, scorer.arcs, ("x",)), np.zeros(2 * scorer.size), False, True)
+        Pruner(Trained(ArcScorer(scorer.arcs, scorer.arcs, ("x",)), np.zeros(2 * scorer.size)), TreeClass(), 0.1, 9)
     with pytest.raises(TrainingError, match=f"3 weights; its templates need {scorer.size}"):
-        Pruner(scorer, np.zeros(3), False, True)
+        Pruner(Trained(scorer, np.zeros(3)), TreeClass(), 0.1, 9)
 
 
 @pytest.mark.parametrize(
@@ -222,4 +227,4 @@ def test_heads_that_cannot_be_kept(heads: list[list[int]], cause: str) -> None:
     text = [Sentence.from_words(["a", "b"], heads=[-1, 2, 0]), Sentence.from_words(["a"], heads=[-1, 0])]
     coder, coded, _ = material(text)
     with pytest.raises(HeadsError, match=cause):
-        pruner_of(coder, 0, (False, True), 0.1, 2).prune(coded, np.arange(2), np.array(heads))
+        pruner_of(coder, 0, TreeClass(), 0.1, 2).prune(coded, np.array(heads))

@@ -6,23 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples, ArcScorer, CodedTrees, PartialExamples, code_trees
 from numpy.typing import NDArray
 
+from headway.arrays import TreeClass
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
-from headway.features.part_features import PartFeatures
 from headway.features.templates import load_templates
 from headway.inference.brute_force import all_trees
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass
-from headway.models.labeller import ROLES, LabelExamples, LabelScorer, surroundings
+from headway.learning.structures import Trees
+from headway.models.arc_scorer import ArcScorer
+from headway.training.arc_problem import ArcProblem, PartialArcProblem
+from headway.training.data import CodedTrees, code_trees
 from headway.treebank import Sentence
 
 from ..learning.dense import TREE_CLASSES
-from .toy_treebank import LABELS, sentences
+from ..models.toy_treebank import LABELS, sentences
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +38,7 @@ def scorer_of(coder: Coder, trees: CodedTrees) -> ArcScorer:
     return ArcScorer(ArcFeatures.learn(load_templates("mcdonald2005"), coder, trees.coded, trees.heads))
 
 
-def random_partial(seed: int, projective: bool, single_root: bool) -> tuple[PartialExamples, Ints]:
+def random_partial(seed: int, projective: bool, single_root: bool) -> tuple[PartialArcProblem, Ints]:
     """Short sentences of random words, trees of the class for them, and some of these trees' heads."""
     rng = np.random.default_rng(seed)
     text, whole = [], []
@@ -50,7 +51,8 @@ def random_partial(seed: int, projective: bool, single_root: bool) -> tuple[Part
     coder = Coder.learn(text)
     trees = code_trees(text, coder, ())
     hidden = np.where(rng.random(trees.heads.shape) < 0.5, trees.heads, -1)
-    return PartialExamples(scorer_of(coder, trees), trees.coded, hidden, projective, single_root), trees.heads
+    structures = Trees(TreeClass(projective, single_root))
+    return PartialArcProblem(scorer_of(coder, trees), structures, trees.coded, hidden), trees.heads
 
 
 @pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
@@ -59,10 +61,10 @@ def test_the_constrained_tree_is_the_best_of_all_that_have_the_known_arcs(
     seed: int, projective: bool, single_root: bool
 ) -> None:
     examples, _ = random_partial(seed, projective, single_root)
-    every = np.arange(len(examples.lengths))
-    scores = examples.score(np.random.default_rng(seed).normal(size=examples.size), every)
+    these = examples.some(np.arange(len(examples.lengths)))
+    scores = these.score(np.random.default_rng(seed).normal(size=examples.size))
     before = scores.copy()
-    found, trees = examples.constrained(scores, every), examples.best_trees(scores, every)
+    found, trees = these.constrained(scores), these.best_trees(scores)
     np.testing.assert_array_equal(scores, before)
     for b, n in enumerate(examples.lengths.tolist()):
         known = examples.heads[b, : n + 1]
@@ -99,10 +101,11 @@ def test_above_temperature_0_arcs_have_marginals(temperature: float, projective:
     examples = replace(hard, temperature=temperature)
     rng, step = np.random.default_rng(7), 1e-5
     every = np.arange(len(examples.lengths))
+    these = examples.some(every)
     weights, direction = rng.normal(size=(2, examples.size))
 
     def both(at: Floats) -> tuple[float, list[Floats], list[Floats]]:
-        scores, gain = examples.score(at, every), 0.0
+        scores, gain = these.score(at), 0.0
         free, clamped = [], []
         for b, n in enumerate(examples.lengths.tolist()):
             trees = list(all_trees(n, projective=projective, single_root=single_root))
@@ -115,17 +118,17 @@ def test_above_temperature_0_arcs_have_marginals(temperature: float, projective:
         return gain, free, clamped
 
     _, free, clamped = both(weights)
-    scores = examples.score(weights, every)
-    best, constrained = examples.best(scores, examples.lengths, every), examples.constrained(scores, every)
+    scores = these.score(weights)
+    best, constrained = these.best(scores), these.constrained(scores)
     for found, expected in ((best, free), (constrained, clamped)):
         wanted = np.array(expected)
         np.testing.assert_allclose(found, np.where(wanted < 1e-4, 0.0, wanted), atol=1e-10)
     gradient = np.zeros(examples.size)
-    examples.add(gradient, every, constrained - best)
+    these.add(gradient, constrained - best)
     slope = (both(weights + step * direction)[0] - both(weights - step * direction)[0]) / (2 * step)
     assert gradient @ direction / temperature == pytest.approx(slope, rel=1e-4, abs=0.02)  # negligible ones left out
     sharp = replace(examples, temperature=1e-9)
-    np.testing.assert_allclose(sharp.constrained(scores, every), hard.constrained(scores, every), atol=1e-12)
+    np.testing.assert_allclose(sharp.some(every).constrained(scores), hard.some(every).constrained(scores), atol=1e-12)
 
 
 def test_costs_outputs_and_losses_are_of_known_words() -> None:
@@ -135,19 +138,19 @@ def test_costs_outputs_and_losses_are_of_known_words() -> None:
     ]
     coder, trees = coded(text)
     assert trees.is_partial
-    examples = PartialExamples(scorer_of(coder, trees), *trees[:2])
+    examples = PartialArcProblem(scorer_of(coder, trees), Trees(TreeClass()), *trees[:2])
     latent = np.zeros((2, 4, 4))
     for b, h, m in [(0, 3, 1), (0, 0, 2), (0, 2, 3), (1, 0, 1), (1, 1, 2)]:
         latent[b, h, m] = 1.0
-    every = np.arange(2)
+    these, second = examples.some(np.arange(2)), examples.some(np.array([1]))
     cost = np.zeros((2, 4, 4))
     cost[0, :3, 1] = 1.0
     cost[1, [0, 2, 3], 2] = 1.0
-    np.testing.assert_array_equal(examples.cost(latent, every), cost)
-    output = examples.output(latent, every)
+    np.testing.assert_array_equal(these.cost(latent), cost)
+    output = these.output(latent)
     np.testing.assert_array_equal(output, [[-1, 3, -1, -1], [-1, -1, 1, -1]])
-    assert examples.loss(output, every) == 1.0
-    assert examples.loss(output[1:, :3], every[1:]) == 0.0
+    assert these.loss(output) == 1.0
+    assert second.loss(output[1:, :3]) == 0.0
     np.testing.assert_array_equal(trees.labels, np.where(trees.heads >= 0, 0, -1))
 
 
@@ -159,8 +162,8 @@ def test_with_all_heads_known_it_is_the_perceptron_bit_for_bit(
     text = sentences(24, 3, crossing=not projective, two_roots=not single_root)
     coder, trees = coded(text)
     assert not trees.is_partial
-    scorer, structures = scorer_of(coder, trees), Trees(projective, single_root)
-    latent = PartialExamples(scorer, *trees[:2], projective, single_root)
+    scorer, structures = scorer_of(coder, trees), Trees(TreeClass(projective, single_root))
+    latent = PartialArcProblem(scorer, structures, *trees[:2])
     mine: list[Pass] = []
     theirs: list[Pass] = []
 
@@ -171,54 +174,11 @@ def test_with_all_heads_known_it_is_the_perceptron_bit_for_bit(
 
         return report
 
-    LatentPerceptron(structures, 6, margin, 4).fit(latent, into(mine, 6))  # type: ignore[arg-type]
-    Perceptron(structures, 6, margin, 4).fit(ArcExamples(scorer, *trees), into(theirs, 6))  # type: ignore[arg-type]
+    LatentPerceptron(6, margin, 4).fit(latent, into(mine, 6))  # type: ignore[arg-type]
+    Perceptron(6, margin, 4).fit(ArcProblem(scorer, structures, trees.coded, trees), into(theirs, 6))  # type: ignore[arg-type]
     assert len(mine) >= 2
     theirs = [*theirs[: len(mine) - 1], theirs[-1]]  # once converged, passes that are left out count in the average
     for one, other in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(one.weights, other.weights)
         assert one.figures["mistakes"] == other.figures["mistakes"]
     assert mine[0].weights.any()
-
-
-# Labels
-
-
-def without_labels(trees: CodedTrees, seed: int) -> CodedTrees:
-    """The same trees, half of the labels not known."""
-    unknown = np.random.default_rng(seed).random(trees.labels.shape) < 0.5
-    return CodedTrees(trees.coded, trees.heads, np.where(unknown, -1, trees.labels))
-
-
-def test_labels_that_are_not_known_are_never_right() -> None:
-    coder, whole = coded(sentences(6, 1))
-    trees = without_labels(whole, 2)
-    examples = LabelExamples(LabelScorer.learn(coder, trees, LABELS, tree=True), *trees)
-    every = np.arange(6)
-    gold = examples.gold(every)
-    assert 0 < gold.sum() == (trees.labels >= 0).sum()
-    for b, m in np.ndindex(*trees.labels.shape):
-        number = int(trees.labels[b, m])
-        assert gold[b, m].sum() == (number >= 0)
-        assert number < 0 or gold[b, m, number] == 1.0
-
-
-def test_features_of_labels_are_sized_from_the_known_ones() -> None:
-    """As if the sentences had no other arcs; what stands around these is still the whole tree."""
-    coder, whole = coded(sentences(8, 5))
-    trees = without_labels(whole, 6)
-    scorer = LabelScorer.learn(coder, trees, LABELS, tree=True)
-    alone = np.where(trees.labels >= 0, trees.heads, -1)
-    arcs = ArcFeatures.learn(load_templates("label"), coder, trees.coded, alone, trees.labels)
-    assert scorer.features.blocks == arcs.blocks
-    assert scorer.around is not None
-    keys = [block.keys for block in scorer.around.blocks]
-    parts = surroundings(whole.heads, whole.coded.lengths)
-    every = PartFeatures.learn(
-        ROLES, load_templates("tree_label"), coder, whole.coded, parts, whole.labels[whole.heads >= 0]
-    )
-    assert all(few <= many.keys for few, many in zip(keys, every.blocks, strict=True))
-    assert sum(keys) < sum(block.keys for block in every.blocks)
-    complete = LabelScorer.learn(coder, whole, LABELS, tree=True)
-    assert complete.around is not None
-    assert complete.around.blocks == every.blocks
