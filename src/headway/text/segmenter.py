@@ -30,7 +30,6 @@ from headway.treebank.raw_text import (
     NOTHING,
     TOKEN,
     WORD,
-    Token,
     raw_text,
     sentence_from_tokens,
     split_paragraphs,
@@ -258,6 +257,6 @@ def _in_case(words: tuple[str, ...], form: str) -> tuple[str, ...]:
 
 def _as_sentence(tokens: Sequence[_Found], spaces: Sequence[bool], offset: int) -> Sentence:
     """A sentence with its offsets; `spaces` are where white space, or the end, follows a token."""
-    found = (Token(form, words, space) for (form, words, _), space in zip(tokens, spaces, strict=True))
+    found = ((form, words, space) for (form, words, _), space in zip(tokens, spaces, strict=True))
     offsets = tuple((start + offset, end + offset) for token in tokens for start, end in token.ranges)
     return sentence_from_tokens(found, offsets)
