@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, overload
 
-from headway.archive import Archive, save_archive
+from headway.archive import save_archive
 from headway.embedded import embedded_model
 from headway.errors import TrainingError, TreebankError
-from headway.features.clusters import Clusters
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
 from headway.models.portions import portions
@@ -25,7 +24,7 @@ from headway.models.registry import damage_reported, open_archive, read_model
 from headway.packing import packed
 from headway.parallel import executor_for
 from headway.parsed import Parsed
-from headway.text.saved import segmenter_of, tagger_of, with_text_members
+from headway.text.saved import text_models_of, with_text_members
 from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger
 from headway.training.data import (
@@ -42,7 +41,7 @@ from headway.training.rules_trainer import train_from_rules
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 from headway.training.stages import Checkpoint, Run, signature
 from headway.training.text_models import TextModels, train_text_models
-from headway.training.trainers import trainer_of
+from headway.training.trainers import require_trainable, trainer_of
 from headway.treebank import Sentence
 
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
@@ -88,6 +87,7 @@ class Parser:
         given = Settings(**settings)
         given.require_trees(text=text is not None)
         chosen, trainer = given.complete(), trainer_of(given.model)
+        require_trainable(chosen)
         trees = training_trees(train, chosen.trees, name_of_source(train, "the training data"), partial=True)
         gold = development_trees(dev)
         more = [] if text is None else training_text(text, name_of_source(text, "the text"))
@@ -150,9 +150,7 @@ class Parser:
         path = embedded_model(model) or model
         archive = open_archive(path, "parsing")
         with damage_reported(str(path)):
-            clusters = Clusters.from_data(archive.data.get("clusters", {}))
-            archive = Archive(archive.kind, {**archive.data, "clusters": clusters}, archive.arrays)
-            tagger, segmenter = tagger_of(archive, clusters), segmenter_of(archive)
+            archive, tagger, segmenter = text_models_of(archive)
         return cls(read_model(archive, path), tagger, segmenter)
 
     def save(self, path: str | os.PathLike[str], *, max_megabytes: float | None = None) -> None:

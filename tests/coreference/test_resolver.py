@@ -252,4 +252,7 @@ def test_settings_refused(settings: dict[str, Any], cause: str) -> None:
 
 
 def test_settings_at_their_limits() -> None:
-    ResolverSettings(epochs=1, margin=0, root_weight=0, stretch=0, mentions=1, sentences=0, patience=1, seed=2**80)
+    limits = ResolverSettings(
+        epochs=1, margin=0, root_weight=0, stretch=0, mentions=1, sentences=0, patience=1, seed=2**80
+    )
+    assert limits.complete() == limits

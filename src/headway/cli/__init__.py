@@ -1,8 +1,8 @@
-"""The `headway` command, one file a command. `headway --help` lists them.
+"""The `headway` command: one file per subcommand. `headway --help` lists them.
 
 - Results go to standard output; progress, counts of skipped sentences and errors go to standard error.
-- Exit status: 0 done, 1 an error, said in one sentence, 2 wrong usage, 130 Ctrl-C, 143 terminated.
-- Nothing heavy is imported before a command runs: help comes at once.
+- Exit status: 0 success, 1 an error, told in one sentence, 2 wrong usage, 130 Ctrl-C, 143 terminated.
+- Nothing heavy is imported before a command runs, so help appears at once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def main() -> None:
     from headway.cli.app import app
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name or a label that the terminal cannot show is no reason to fail; trees are written as bytes.
+        # A name or label that the terminal cannot show is no reason to fail. Trees are written as bytes.
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _leave)
     app(prog_name="headway")
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End as after an error, so that temporary files are removed."""
+    """Exit as after an error, so that temporary files are removed."""
     sys.exit(128 + number)

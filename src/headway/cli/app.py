@@ -1,4 +1,4 @@
-"""The commands put together."""
+"""All commands together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.cli.failures import in_one_sentence
 
 
 class _Commands(TyperGroup):
-    """Runs a command; whatever fails is said in one sentence, for all commands here."""
+    """Runs a command, and reports any failure in one sentence."""
 
     def invoke(self, ctx: Any) -> Any:
         with in_one_sentence():
@@ -25,13 +25,13 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: it comes sooner, and can be piped
+    rich_markup_mode=None,  # plain help is faster, and can be piped
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _examples(*lines: str) -> str:
-    """Examples under a help text; the control character keeps the lines as they are."""
+    """Examples below a help text; the control character keeps the lines from being wrapped."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 

@@ -1,4 +1,4 @@
-"""`headway constrain`: from rules about arcs and a tagged text without trees to a model file; how far it meets them."""
+"""`headway constrain`: a parser from rules about arcs and tagged text without trees, and how far it meets the rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.cli.tables import printable, table
 from headway.cli.train import checkpoint_for, remedy, summary
 from headway.embedded import embedded_model
 from headway.errors import TrainingError
-from headway.training.settings import RULES_SETTINGS, Settings
+from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 
 if TYPE_CHECKING:
     from headway.features.rules import Rules
@@ -33,22 +33,22 @@ EXAMPLES = (
     "headway constrain rules.toml text.conllu --model model.headway --json",
 )
 
-_FEW = 5  # of so few rules, all have their examples shown
+_FEW = 5  # up to this many rules, examples are shown for all of them
 _BESIDE = 6  # words shown on either side of an example
-_LEGEND = "Examples against rules: how probable it is that the rule holds, word <- head, sentence."
+_LEGEND = "Counterexamples: probability that the rule holds, word <- head, sentence."
 
 
-@options.with_settings(Settings, only=RULES_SETTINGS, templates="rules", tags="gold")
+@options.with_settings(Settings, only=RULES_SETTINGS, **RULES_DEFAULTS)
 def constrain(
     rules: Annotated[
         str,
         typer.Argument(
             metavar="RULES",
-            help="A TOML file, universal (included), or a treebank of a few sentences to take rules from.",
+            help="A TOML file, universal (included), or a small treebank to take rules from.",
         ),
     ],
     text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="A tagged treebank; heads in it are ignored; - is stdin.")
+        str, typer.Argument(metavar="TEXT", help="A tagged treebank, whose heads are ignored; - is stdin.")
     ],
     *,
     output: Annotated[
@@ -59,12 +59,12 @@ def constrain(
     ] = None,
     threads: options.ThreadsOption = 1,
     rules_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the rules that are used, to read and to edit.")
+        Path | None, typer.Option(metavar="FILE", help="Write the rules in use, to read and edit.")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each rule's target, the model's expectation, and counterexamples.")
     ] = False,
-    examples: Annotated[int, typer.Option(min=0, metavar="N", help="Sentences to show against a rule.")] = 3,
+    examples: Annotated[int, typer.Option(min=0, metavar="N", help="Counterexamples to show per rule.")] = 3,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Explain this model on TEXT instead of training one.")
     ] = None,
@@ -74,7 +74,7 @@ def constrain(
 ) -> None:
     """Learn a parser from rules and tagged text, without trees.
 
-    A rule says how often certain arcs should be there. The model's expectations are brought close to that.
+    A rule says how often certain arcs should occur. Training brings the model's expectations close to that.
     Ctrl-C is safe: the same command resumes from the checkpoint.
     """
     if (output is None) == (model is None):
@@ -119,7 +119,7 @@ def constrain(
 def _print(
     found: Sequence[Explanation], signed: dict[str, Any], model: str, summary: str | None, *, json: bool
 ) -> None:
-    """The explanation, after the summary of a training, which has its own signature; JSON is all one object."""
+    """The explanation, after the summary of a training, if any, which has its own signature; or one JSON object."""
     if json:
         print_json({"signature": signed, "model": model, "rules": [_as_json(each) for each in found]})
     elif summary is not None:
@@ -129,7 +129,7 @@ def _print(
 
 
 def _read_rules(name: str) -> tuple[Rules, SummedFile | None]:
-    """The rules, and the file they are from, if from one."""
+    """The rules, and the file they come from, if any."""
     from headway.features.rules import read_rules, rules_from_trees, rules_names
     from headway.treebank import read_treebank
     from headway.treebank.files import format_of
@@ -144,7 +144,7 @@ def _read_rules(name: str) -> tuple[Rules, SummedFile | None]:
 
 
 def _summed(name: str) -> SummedFile:
-    """A file that was read by others, with its sum."""
+    """A file, read for its checksum."""
     with SummedFile(name) as file:
         while file.read1(1 << 20):
             pass
@@ -152,17 +152,17 @@ def _summed(name: str) -> SummedFile:
 
 
 def _require_tags(sentences: Sequence[Sentence], column: str, name: str) -> None:
-    """Rules are about tags; where a word has no language-specific one, its universal tag stands for it."""
+    """Rules are about tags; a word without a language-specific tag is matched by its universal one."""
     columns = ("upos",) if column == "upos" else ("xpos", "upos")
     if all(tag == "_" for sentence in sentences for each in columns for tag in getattr(sentence, each)):
         raise TrainingError(
             f"{name}: the words have no {column} tags, and rules are about tags; tag them first, English with "
-            f"headway parse en {name} -o tagged.conllu, other languages with a tagger of theirs"
+            f"headway parse en {name} -o tagged.conllu, other languages with another tagger"
         )
 
 
 def _warn(rules: Rules, text: Sequence[Sentence]) -> None:
-    """Rules that name unknown tags or match nothing: to be seen in a pipe, too."""
+    """Warn of rules that name unknown tags or match nothing, even in a pipe."""
     from headway.features.coding import Coder
     from headway.features.rule_features import RuleFeatures
 
@@ -196,7 +196,7 @@ def _train(
 
 
 def _report(found: Sequence[Explanation]) -> str:
-    """A table of the rules; below it, examples against those that are not met, or against all if there are few."""
+    """A table of the rules, then counterexamples to those that are not met, or to all if there are few."""
     rows = [["rule", "target", "expectation", "units", ""], *map(_row, found)]
     shown = [each for each in found if each.examples and (each.verdict != "met" or len(found) <= _FEW)]
     legend = [_LEGEND] * bool(shown)

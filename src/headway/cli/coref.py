@@ -64,7 +64,7 @@ def train(
     *,
     output: options.ModelFileOption,
     dev: Annotated[
-        str | None, typer.Option(metavar="DEV", help="Development documents: keep the best pass, stop early.")
+        str | None, typer.Option(metavar="DEV", help="Development documents: choose the best pass, stop early.")
     ] = None,
     drop_singletons: Annotated[
         bool, typer.Option("--drop-singletons", help="Ignore mentions that are alone in their clusters.")
@@ -73,7 +73,7 @@ def train(
 ) -> None:
     """Train a coreference model.
 
-    The clusters of a document are learned through trees over its mentions, which nobody annotated: they are latent.
+    The clusters of a document are learnt through trees over its mentions. The trees are latent: nobody annotated them.
     """
     require_one_standard_input(train, dev)
     options.require_place_for(output)
@@ -177,7 +177,7 @@ def _read(name: str, drop_singletons: bool) -> Iterator[Document]:
 
 
 def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Document]:
-    """The same documents; an error if there are some, but none has mentions, which must be a mistake."""
+    """The same documents; an error if none of them has mentions, which must be a mistake."""
     seen = []
     stream = iter(documents)
     for document in stream:
@@ -186,7 +186,7 @@ def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Docu
             break
     if seen and not seen[-1].mentions:
         shown = "standard input" if name == "-" else name
-        remedy = "annotate mentions, or take those of the trees (headway coref resolve --mentions trees)"
+        remedy = "annotate mentions, or find them in the trees (headway coref resolve --mentions trees)"
         raise TreebankError(f"no document has Entity= marks; {remedy}", shown)
     return chain(seen, stream)
 

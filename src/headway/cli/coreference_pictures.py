@@ -1,7 +1,7 @@
 """Documents with their latent trees, as `headway draw --coref` shows them.
 
-The tree is a model's. Without one it is what the file's clusters say: every mention below the one before it in its
-cluster. Where the file has clusters and a model is given, arcs that join two of them are wrong.
+The tree is the model's. Without a model, it links every mention to the previous one in its cluster. If the file has
+clusters and a model is given, arcs that join two clusters are wrong.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class CoreferencePicture:
 
         words = [list(zip(s.forms, spaces_after(s), strict=True)) for s in self.document.sentences]
         title = self.document.name or "Document"
-        told = "the model's latent tree" if self.by_model else "each mention below the one before it in its cluster"
-        note = f"Trees: {told}. Clusters of one are not shown."
+        trees = "the model's latent trees" if self.by_model else "each mention below the previous one in its cluster"
+        note = f"Trees: {trees}. Clusters of one mention are not shown."
         return coreference_page(title, words, self._mentions(), self.heads, wrong=self.wrong, notes=[note])
 
     def _mentions(self) -> list[MentionText]:
@@ -74,7 +74,7 @@ def coreference_pictures(documents: Iterable[Document], model: str | None) -> It
 
 
 def _chains(clusters: Ints) -> Ints:
-    """Every mention below the one before it in its cluster."""
+    """Every mention below the previous one in its cluster."""
     import numpy as np
 
     last: dict[int, int] = {}

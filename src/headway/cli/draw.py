@@ -1,7 +1,7 @@
-"""`headway draw`: trees as pictures: SVG, PNG, PDF, or text for the terminal; coreference also as a page.
+"""`headway draw`: trees as SVG, PNG, PDF, or text for the terminal; coreference also as an HTML page.
 
-Trees come from a treebank, or from a parser (`--model`), which also knows how probable each head is. Probabilities that
-`headway parse --marginals` wrote are used where every word has one.
+Trees come from a treebank, or from a parser (`--model`), which also knows how probable each head is. Probabilities
+written by `headway parse --marginals` are used if every word has one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNSURE_BELOW = 0.7
 
 
 class Picture(StrEnum):
-    """What comes out."""
+    """What is drawn."""
 
     SVG = "svg"
     PNG = "png"
@@ -60,7 +60,7 @@ _ENDINGS = {".svg": Picture.SVG, ".png": Picture.PNG, ".pdf": Picture.PDF, ".txt
 
 @dataclass(frozen=True)
 class _Found:
-    """A sentence to draw; what its parser knows of it."""
+    """A sentence to draw, with the probabilities of its parser, if any."""
 
     number: int
     sentence: Sentence
@@ -70,7 +70,7 @@ class _Found:
 
 def draw(
     input: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A treebank, or with --model also a text; - is standard input.")
+        str, typer.Argument(metavar="INPUT", help="A treebank or, with --model, also a text; - is standard input.")
     ],
     *,
     output: Annotated[
@@ -79,25 +79,25 @@ def draw(
             "-o",
             "--output",
             metavar="OUT",
-            help="Where to; {n} becomes the sentence's number; - is standard output.",
+            help="The file to write; {n} becomes the sentence's number; - is standard output.",
             show_default="INPUT's name, in this folder",
         ),
     ] = None,
-    format: Annotated[Picture | None, typer.Option(help="What to draw.", show_default="by OUT's name, or svg")] = None,
+    format: Annotated[
+        Picture | None, typer.Option(help="The kind of picture.", show_default="by OUT's name, or svg")
+    ] = None,
     sentence: Annotated[
         str | None,
         typer.Option(metavar="N|all", help="Which sentence, or document; the first is 1.", show_default="1"),
     ] = None,
-    gold: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The right trees: show what INPUT's have wrong.")
-    ] = None,
+    gold: Annotated[str | None, typer.Option(metavar="FILE", help="The gold trees: show where INPUT differs.")] = None,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help="Parse INPUT first, with this model.")] = None,
     probabilities: Annotated[
         bool | None,
         typer.Option(
             "--probabilities/--no-probabilities",
             help="Shade arcs by their probability.",
-            show_default="where INPUT has them",
+            show_default="if INPUT has them",
         ),
     ] = None,
     heatmap: Annotated[
@@ -106,13 +106,14 @@ def draw(
     coref: Annotated[
         bool,
         typer.Option(
-            "--coref", help="Draw the clusters of documents, and their latent trees; MODEL is headway coref train's."
+            "--coref",
+            help="Draw the clusters and latent trees of documents; MODEL is a coreference model.",
         ),
     ] = False,
 ) -> None:
     """Draw trees.
 
-    One sentence is one picture. Several (--sentence all) are numbered files. With --coref a document is one.
+    Each sentence is one picture; with --sentence all, files are numbered. With --coref, each document is one picture.
     """
     wanted = _wanted(sentence)
     picture = _picture(output, format)
@@ -121,7 +122,7 @@ def draw(
         _draw_coreference(input, output, picture, sentence, wanted, model)
         return
     if picture is Picture.HTML:
-        raise typer.BadParameter("pages are for coreference; give --coref, or draw another --format")
+        raise typer.BadParameter("html is for coreference; give --coref, or another --format")
     _require_sense(input, output, picture, wanted, gold, model, heatmap, probabilities)
     if picture in (Picture.PNG, Picture.PDF):
         from headway.drawing.matplotlib_export import require_matplotlib
@@ -170,7 +171,7 @@ def _wanted(sentence: str | None) -> int | None:
         return None
     text = sentence or "1"
     if re.fullmatch("[1-9][0-9]{0,8}", text) is None:
-        raise typer.BadParameter(f"--sentence is {sentence!r}; expected a number from 1 on, or all")
+        raise typer.BadParameter(f"--sentence is {sentence!r}; expected a number, 1 or more, or all")
     return int(text)
 
 
@@ -180,7 +181,7 @@ def _picture(output: str | None, format: Picture | None) -> Picture:
         return format
     if ending and ending not in _ENDINGS:
         known = ", ".join(_ENDINGS)
-        raise typer.BadParameter(f"{output} does not say what to draw; end it in one of {known}, or give --format")
+        raise typer.BadParameter(f"{output} does not say what to draw; end it in any of {known}, or give --format")
     return _ENDINGS.get(ending, Picture.SVG)
 
 
@@ -194,14 +195,14 @@ def _require_sense(
     heatmap: bool,
     probabilities: bool | None,
 ) -> None:
-    """Wrong usage is said before anything is read."""
+    """Refuse wrong usage before anything is read."""
     require_one_standard_input(input, gold)
     if model is None and _is_text(input):
         raise typer.BadParameter("a text has no trees yet; give --model MODEL to parse it first")
     if heatmap and model is None:
         raise typer.BadParameter("a heat map needs a parser; give --model MODEL")
     if gold is not None and (heatmap or probabilities):
-        raise typer.BadParameter("--gold compares trees, without probabilities; leave out --heatmap or --probabilities")
+        raise typer.BadParameter("--gold compares trees without probabilities; leave out --heatmap and --probabilities")
     if picture is Picture.TEXT:
         if heatmap or gold is not None:
             raise typer.BadParameter("text shows trees only; give another --format for --gold and --heatmap")
@@ -210,11 +211,11 @@ def _require_sense(
 
 
 def _require_place(target: str, picture: Picture, wanted: int | None) -> None:
-    """Standard output takes one picture, a terminal no binary one."""
+    """Standard output takes one picture, and a terminal no binary one."""
     if target != "-":
         return
     if wanted is None:
-        raise typer.BadParameter("several pictures do not fit into standard output; give -o OUT")
+        raise typer.BadParameter("standard output takes only one picture; give -o OUT")
     if picture in (Picture.PNG, Picture.PDF) and sys.stdout.isatty():
         raise typer.BadParameter(f"a terminal cannot show {picture.upper()}; give -o OUT, or --format text")
 
@@ -235,7 +236,7 @@ def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_F
 
 
 def _is_text(input: str) -> bool:
-    """Is it raw text, and not a treebank? The name says so.
+    """Whether the name says that this is raw text rather than a treebank.
 
     >>> _is_text("news.txt"), _is_text("news.txt.gz"), _is_text("news.conllu"), _is_text("-")
     (True, True, False, False)
@@ -244,7 +245,7 @@ def _is_text(input: str) -> bool:
 
 
 def _plain_name(input: str) -> Path:
-    """The name of a file without its folder and without what says that it is compressed."""
+    """The name of a file without its folder and without .gz or .xz."""
     return Path(Path(input).name.removesuffix(".gz").removesuffix(".xz"))
 
 
@@ -254,7 +255,7 @@ _Item = TypeVar("_Item")
 def _chosen(
     items: Iterable[_Item], wanted: int | None, name: str, what: str = "sentence"
 ) -> Iterator[tuple[int, _Item]]:
-    """The sentence (or document) of that number, or all of them; an error if there is none."""
+    """The sentence (or document) with that number, or all of them; an error if there is none."""
     shown, number = "standard input" if name == "-" else name, 0
     for number, item in enumerate(islice(items, wanted), start=1):
         if wanted in (None, number):
@@ -279,14 +280,14 @@ def _with_gold(
     for each in found:
         right = next(rights, None)
         if right is None:
-            raise TreebankError(f"sentence {each.number} of {input} is not there; give two files of one text", gold)
+            raise TreebankError(f"sentence {each.number} of {input} is missing; give two files of the same text", gold)
         yield each, right[1]
     if next(rights, None) is not None:
-        raise TreebankError(f"there are more sentences than in {input}; give two files of one text", gold)
+        raise TreebankError(f"there are more sentences than in {input}; give two files of the same text", gold)
 
 
 def _shading(found: _Found, asked: bool | None) -> Floats | None:
-    """The probabilities to show: those asked for, and those that the file has."""
+    """The probabilities to show: if asked for, or else if the file has them."""
     if asked and found.probabilities is None:
         place = found.sentence.place
         cause = "not every word has a HeadProbability; give --model, or write them with headway parse --marginals"
@@ -349,7 +350,7 @@ def _save_text(text: str, target: str) -> None:
 
 
 def _painted(drawing: Drawing, picture: Picture) -> bytes:
-    """The picture as bytes; that there is no font for a character is said once."""
+    """The picture as bytes; characters that no font has are reported once."""
     from headway.drawing import save_drawing
 
     buffer = io.BytesIO()
@@ -359,7 +360,7 @@ def _painted(drawing: Drawing, picture: Picture) -> bytes:
     missing = {str(each.message) for each in caught if "missing from font" in str(each.message)}
     if missing:
         characters = f"{len(missing)} character{'s' * (len(missing) != 1)}"
-        typer.echo(f"headway: {characters} in no font of this machine, drawn as boxes; SVG has no such need", err=True)
+        typer.echo(f"headway: no font here has {characters}, drawn as boxes; SVG needs no fonts", err=True)
     return buffer.getvalue()
 
 
@@ -373,7 +374,7 @@ def _write(data: bytes, target: str) -> None:
 
 
 def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None) -> None:
-    """Trees as text, a blank line between them: on the terminal, in one file, or each in its own where OUT has {n}."""
+    """Trees as text with blank lines between them, on the terminal or in one file; one file each if OUT has {n}."""
     if output is not None and "{n}" in output:
         for each in found:
             name = output.replace("{n}", str(each.number))

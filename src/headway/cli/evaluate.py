@@ -1,6 +1,6 @@
 """`headway evaluate`: how good predicted trees are, and whether one parser is better than another.
 
-The figures are those of `headway.evaluation`, which has their definitions.
+The figures are defined in `headway.evaluation`.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ class _Comparison:
 
 
 def evaluate(
-    gold: Annotated[str, typer.Argument(metavar="GOLD", help="The right trees; - is standard input.")],
-    predicted: Annotated[str, typer.Argument(metavar="PREDICTED", help="A parser's trees of the same sentences.")],
+    gold: Annotated[str, typer.Argument(metavar="GOLD", help="The gold trees; - is standard input.")],
+    predicted: Annotated[str, typer.Argument(metavar="PREDICTED", help="A parser's trees for the same sentences.")],
     second: Annotated[
-        str | None, typer.Argument(metavar="SECOND", help="Another parser's, to compare with PREDICTED.")
+        str | None, typer.Argument(metavar="SECOND", help="Another parser's trees, to compare with PREDICTED.")
     ] = None,
     *,
     conll2018: Annotated[
-        bool, typer.Option("--conll2018", help="The scores of CoNLL 2018 instead: words may differ.")
+        bool, typer.Option("--conll2018", help="Scores of CoNLL 2018 instead; the words may differ.")
     ] = False,
     seed: options.SeedOption = 0,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare predicted trees with the right ones.
+    """Compare predicted trees with gold trees.
 
-    UAS and LAS with and without punctuation by the rules of CoNLL-X, bootstrap intervals, tables by label, distance
-    and length. With SECOND also the sign test and the paired bootstrap of the difference.
+    Prints UAS and LAS with and without punctuation by the rules of CoNLL-X, bootstrap intervals, and tables by label,
+    distance and length. With SECOND, also tests the difference: sign test and paired bootstrap.
     """
     require_one_standard_input(gold, predicted, second)
     with SummedFile(gold) as gold_file, SummedFile(predicted) as file, summed_or_none(second) as second_file:
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def _gold(file: SummedFile, readings: int) -> Gold:
-    """The gold sentences: a stream if they are needed once, else kept, as a pipe cannot be read twice."""
+    """The gold sentences: streamed if needed once, otherwise kept, since a pipe cannot be read twice."""
     from headway.treebank import read_treebank
 
     return file if readings == 1 else list(read_treebank(file))
@@ -110,7 +110,7 @@ def _conll2018(gold: Gold, files: Sequence[SummedFile]) -> tuple[dict[str, Any],
 
 
 def _conll2018_table(name: str, scores: Conll2018Scores) -> str:
-    rows = [["", "precision", "recall", "F1", "right", "gold", "predicted"]]
+    rows = [["", "precision", "recall", "F1", "correct", "gold", "predicted"]]
     for title, score in {"words": scores.words, "UAS": scores.uas, "LAS": scores.las, "CLAS": scores.clas}.items():
         shares = [f"{value:.2f}" for value in (score.precision, score.recall, score.f1)]
         rows.append([title, *shares, *map(str, (score.correct, score.gold, score.predicted))])
@@ -133,7 +133,7 @@ def _attachment(gold: Gold, files: Sequence[SummedFile], seed: int) -> tuple[dic
 
 
 def _compare(first: _System, second: _System, *, seed: int) -> list[_Comparison]:
-    """Both tests on each score that has words to score."""
+    """Both tests for each score that has words to score."""
     from headway.evaluation import paired_bootstrap, sign_test
 
     comparisons = []
@@ -167,8 +167,9 @@ def _sections(systems: Sequence[_System], comparisons: Sequence[_Comparison]) ->
         yield "\n".join(f"{letter}: {printable(each.name)}" for letter, each in zip(letters, systems, strict=True))
     yield table(_figures(systems, letters))
     if comparisons:
-        yield "A minus B: paired bootstrap, and sentences with more, fewer, as many right heads (sign test)\n" + table(
-            _differences(comparisons)
+        yield (
+            "A minus B: paired bootstrap, and sentences with more, fewer or as many correct heads (sign test)\n"
+            + table(_differences(comparisons))
         )
     yield "without punctuation, by label\n" + table(_rows("label", [s.scores.by_label for s in systems], letters))
     yield "by distance\n" + table(_rows("distance", [s.scores.by_distance for s in systems], letters))
@@ -215,7 +216,7 @@ def _differences(comparisons: Sequence[_Comparison]) -> list[list[str]]:
 
 
 def _rows(title: str, tables: Sequence[Sequence[Row]], letters: Sequence[str]) -> list[list[str]]:
-    """A line for each label or distance that any system has; gold counts are the same for all."""
+    """A row for each label or distance that any system has; gold counts are the same for all."""
     by_name = [{row.name: row for row in rows} for rows in tables]
     names = list(dict.fromkeys(row.name for rows in tables for row in rows))
     lines = [[title, "gold", *_titles(["predicted", "UAS", "LAS", "precision", "recall", "F1"], letters)]]

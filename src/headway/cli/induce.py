@@ -1,4 +1,4 @@
-"""`headway induce`: from a treebank to a head-automata grammar over its tags, and pictures of its states."""
+"""`headway induce`: a head-automata grammar over the tags of a treebank, and pictures of its hidden states."""
 
 from __future__ import annotations
 
@@ -43,32 +43,34 @@ def induce(
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(metavar="DEV", help="Development treebank: choose the states, or EM's best step, on it."),
+        typer.Option(metavar="DEV", help="Development treebank: choose the number of states, or EM's best step."),
     ] = None,
     threads: options.ThreadsOption = 1,
     draw_automaton: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TAG:left|right", help="Draw what the states of an automaton learnt, as .svg and .dot beside MODEL."
+            metavar="TAG:left|right",
+            help="Draw the states that an automaton learnt, as .svg and .dot next to MODEL.",
         ),
     ] = None,
-    drawn_clusters: Annotated[int, typer.Option(min=1, metavar="N", help="States of the drawing before merging.")] = 10,
+    drawn_clusters: Annotated[
+        int, typer.Option(min=1, metavar="N", help="States in the drawing, before merging.")
+    ] = 10,
     model: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="Draw automata of this model, over TREEBANK's trees; learn nothing."),
+        typer.Option(metavar="MODEL", help="Only draw automata of this model, from TREEBANK's trees."),
     ] = None,
     settings: dict[str, Any],
 ) -> None:
     """Learn a head-automata grammar over tags.
 
-    Hidden states stand for what a head has generated so far. headway parse takes the model like any other.
+    Hidden states stand for what a head has generated so far. Use the model with headway parse, like any other.
     """
     wanted = [_automaton(name) for name in draw_automaton or ()]
     if (output is None) == (model is None):
-        raise typer.BadParameter("give -o MODEL to learn a grammar, or --model MODEL to draw automata of one")
+        raise typer.BadParameter("give -o MODEL to learn a grammar, or --model MODEL to draw the automata of one")
     if model is not None and not wanted:
-        raise typer.BadParameter("--model is for drawing; say what, with --draw-automaton TAG:left")
-    GrammarSettings(**settings).complete()
+        raise typer.BadParameter("--model is for drawing; choose what to draw with --draw-automaton TAG:left")
     require_one_standard_input(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
@@ -83,14 +85,14 @@ def induce(
     _require_tags(wanted, trees, shown_over)
     from headway.pipeline import Parser
 
-    # Standard input can be read once only.
+    # Standard input can only be read once.
     train: str | list[Sentence] = trees if wanted and treebank == shown_over == "-" else treebank
     held_out: str | list[Sentence] | None = trees if wanted and dev == "-" else dev
     try:
         with training_progress() as show:
             parser = Parser.induce(train, held_out, threads=threads, show=show, **settings)
     except KeyboardInterrupt:
-        raise interrupted("; nothing was written, the same command starts again") from None
+        raise interrupted("; nothing was written, so the same command starts over") from None
     parser.save(target)
     typer.echo(summary(target, parser.model.about))
     _draw(parser, wanted, trees, target, drawn_clusters)
@@ -109,22 +111,22 @@ def _automaton(name: str) -> tuple[str, Direction]:
 
 
 def _require_tags(wanted: Sequence[tuple[str, Direction]], trees: Sequence[Sentence], name: str) -> None:
-    """A picture that cannot be drawn is refused before anything is learnt."""
+    """Refuse a picture that cannot be drawn before anything is learnt."""
     known = {"ROOT", *(tag for tree in trees for tag in (*tree.xpos, *tree.upos))}
     for tag, _ in wanted:
         if tag not in known:
-            raise TrainingError(f"{name}: no word has the tag {tag!r}, so that its automaton cannot be drawn")
+            raise TrainingError(f"{name}: no word has the tag {tag!r}, so its automaton cannot be drawn")
 
 
 def _draw(
     parser: Parser, wanted: Sequence[tuple[str, Direction]], trees: Sequence[Sentence], model: Path, clusters: int
 ) -> None:
-    """An SVG and a Graphviz file for every automaton, beside the model."""
+    """An SVG and a Graphviz file for every automaton, next to the model."""
     from headway.drawing import automaton_dot, automaton_drawing, to_svg
     from headway.training.grammar_trainer import state_picture
 
     if parser.model.kind != "grammar":
-        raise TrainingError(f"{model}: has no automata with hidden states; headway induce makes models that have")
+        raise TrainingError(f"{model}: the model has no automata with hidden states; models from headway induce have")
     grammar = cast("GrammarModel", parser.model).grammar
     names = [grammar.symbols.name(i) for i in range(grammar.symbols.size)]
     for tag, direction in wanted:
@@ -139,7 +141,7 @@ def _draw(
 
 
 def summary(output: Path, about: Mapping[str, Any]) -> str:
-    """What was learnt, and the signature of its figures."""
+    """What was learnt, and the signature of the figures."""
     settings, data, chosen = about["settings"], about["train"], about["chosen"]
     return (
         f"{printable(str(output))}: {', '.join(_described(settings, chosen))}\n"

@@ -1,6 +1,6 @@
-"""`headway info`: what a treebank is like, or what a model is made of.
+"""`headway info`: statistics of a treebank, or what a model consists of.
 
-A model is a zip file and says so in its first bytes; anything else is read as a treebank.
+A file that starts like a zip file is a model; anything else is read as a treebank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXAMPLES = (
     "headway info sibling --parts > siblings.txt",
 )
 
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second begins a zip file without members
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second is that of an empty zip file
 _SHARES = (
     "mean_length",
     "non_projective_arc_share",
@@ -45,20 +45,20 @@ _SHARES = (
 def info(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A treebank (- is stdin), a model or its name, or a table of templates."),
+        typer.Argument(metavar="FILE", help="A treebank (- is stdin), a model, or a table of templates."),
     ],
     *,
     templates: Annotated[
         bool,
         typer.Option(
             "--templates",
-            help="Print the templates only, as headway train --templates reads them: a model's, or a table's.",
+            help="Print only the templates of a model or table, as headway train --templates reads them.",
         ),
     ] = False,
     parts: Annotated[
         bool,
         typer.Option(
-            "--parts", help="Print a model's templates of siblings and grandparents, for headway train --parts."
+            "--parts", help="Print only a model's templates of siblings and grandparents, for headway train --parts."
         ),
     ] = False,
     skip_bad: options.SkipBadOption = False,
@@ -66,7 +66,7 @@ def info(
 ) -> None:
     """Describe a treebank or a model."""
     if templates and parts:
-        raise typer.BadParameter("--templates and --parts exclude each other; each prints one table")
+        raise typer.BadParameter("give either --templates or --parts; each prints one table")
     model = str(embedded_model(file) or file)
     if _is_zip(model):
         if templates or parts:
@@ -83,12 +83,12 @@ def _print_table(name: str) -> None:
     from headway.features.templates import parse_templates, table_text
 
     text = table_text(name)
-    parse_templates(text, name)  # a treebank is no table
+    parse_templates(text, name)  # refuses what is not a table
     typer.echo(text, nl=False)
 
 
 def _is_zip(name: str) -> bool:
-    """Do the first bytes say zip? Only regular files are looked at: what comes through a pipe is read once."""
+    """Whether the first bytes are those of a zip file. Only regular files are opened, since a pipe is read once."""
     path = Path(name)
     if name == "-" or not path.is_file():
         return False
@@ -119,7 +119,7 @@ def _treebank_text(found: Statistics) -> str:
     rows = [
         ["sentences", str(found.sentences), ""],
         ["words", str(found.tokens), ""],
-        ["words a sentence", f"{found.mean_length:.1f}", f"longest {found.longest}"],
+        ["words per sentence", f"{found.mean_length:.1f}", f"longest {found.longest}"],
         ["trees", str(found.trees), ""],
         ["  not projective", str(found.non_projective_trees), percent(found.non_projective_tree_share)],
         ["  several words on the root", str(found.multi_root_trees), percent(found.multi_root_share)],
@@ -153,7 +153,7 @@ def _describe_model(name: str, *, json: bool) -> None:
 
 
 def _described(name: str) -> Description:
-    """What a model of any kind says of itself; of a parser, also what it does with text."""
+    """The description of a model of any kind; that of a parser includes its tagger and segmenter."""
     from headway.models.registry import open_archive, read_model
     from headway.pipeline import Parser
 
@@ -166,22 +166,21 @@ def _described(name: str) -> Description:
 
 
 def _print_templates(name: str, *, parts: bool) -> None:
-    """The templates of a model's arcs, or of its other parts: one way to fire per line, ready to be edited."""
+    """The templates of a model's arcs, or of its other parts, one per line, ready to edit."""
     templates = _described(name).templates
     if not templates:
-        raise TemplateError(f"{name}: the model has no templates; headway train makes models that have")
+        raise TemplateError(f"{name}: the model has no templates; models from headway train have some")
     arcs = next(iter(templates)) if "arcs" not in templates else "arcs"
     others = [name for name in templates if name not in (arcs, "pruner", "joint")]
     if parts and not others:
-        raise TemplateError(f"{name}: the model has no parts beside arcs; its templates are those of --templates")
+        raise TemplateError(f"{name}: the model scores only arcs; print their templates with --templates")
     shown = others if parts else [arcs]
     head = f"# Templates of {printable(name)}: atoms | - (alone), dir (with direction), dist (with distance)"
     typer.echo("\n".join([head, *(template for table in shown for template in templates[table])]))
 
 
 def _about(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the model says of itself, one level deep; its history is left to JSON, and of rules only their number is
-    shown."""
+    """How the model was made, one level deep: of rules only their number, and no history, which JSON has."""
     from headway.features.rules import parse_rules
 
     rows = []

@@ -1,14 +1,15 @@
-"""Options that several commands share, and those that are made from declared settings.
+"""Options that several commands share, and options generated from declared settings.
 
-A setting's name, default, help and choices are those of its field (`headway.declared`), which loads nothing numerical:
-help comes at once, and a setting is written once.
+An option's name, default, help and choices are those of a setting's field (`headway.declared`). Settings load nothing
+numerical, so help appears at once.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from headway.declared import Option, choices_of
+from headway.errors import TrainingError
 
 TrainArgument = Annotated[
     str, typer.Argument(metavar="TRAIN", help="The training treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
@@ -27,27 +29,29 @@ DevOption = Annotated[
 ModelFileOption = Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")]
 TextOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="More sentences, without trees, for the loglinear learner to be confident on."),
+    typer.Option(metavar="FILE", help="Sentences without trees, for the loglinear learner to be confident about."),
 ]
 CheckpointOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder of what is finished, to resume from.", show_default="MODEL.checkpoint"),
+    typer.Option(
+        metavar="DIR", help="Folder in which finished stages are kept, to resume from.", show_default="MODEL.checkpoint"
+    ),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="S", help="Seed of everything random.")]
 ThreadsOption = Annotated[int, typer.Option(min=1, metavar="T", help="Threads to use.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Leave malformed sentences out, and count them.")]
+SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip malformed sentences, and count them.")]
 
 Command = Callable[..., None]
 
 
 def with_settings(
-    kind: type, *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **defaults: Any
+    kind: type[Any], *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **defaults: Any
 ) -> Callable[[Command], Command]:
     """Give a command an option for every field of a dataclass of settings, in place of its parameter `settings`.
 
-    The command gets a dictionary of the fields' values. `only` and `without` choose among the fields; `defaults` are a
-    command's own.
+    The command gets a dictionary of the fields' values, checked before anything is read. `only` and `without` choose
+    among the fields; `defaults` are a command's own.
     """
     chosen = [each for each in fields(kind) if (only is None or each.name in only) and each.name not in without]
     hints = get_type_hints(kind)
@@ -60,6 +64,8 @@ def with_settings(
         @wraps(command)
         def run(**values: Any) -> None:
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
+            with refusing_settings():
+                kind(**{**defaults, **settings}).complete()
             command(**values, settings=settings)
 
         run.__signature__ = own.replace(parameters=[*given, *made])  # type: ignore[attr-defined]
@@ -67,6 +73,15 @@ def with_settings(
         return run
 
     return decorate
+
+
+@contextmanager
+def refusing_settings() -> Iterator[None]:
+    """Settings that cannot be are wrong usage."""
+    try:
+        yield
+    except TrainingError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _name(setting: Field[Any]) -> str:
@@ -101,7 +116,7 @@ def _parameter(setting: Field[Any], kind: type, hint: Any, defaults: Mapping[str
 
 
 def require_place_for(path: Path, what: str = "a model") -> None:
-    """What is written must have somewhere to go before hours are spent on it."""
+    """Refuse an output that cannot be written before hours are spent on it."""
     if str(path) == "-" or path.is_dir():
         raise typer.BadParameter(f"{what} cannot be written to {path}; give a file name")
     folder = path.absolute().parent

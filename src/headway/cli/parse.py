@@ -1,7 +1,7 @@
-"""`headway parse`: text or a treebank in, trees out: as CoNLL-U, CoNLL-X, JSON, or drawn for the terminal.
+"""`headway parse`: from text or a treebank to trees, as CoNLL-U, CoNLL-X, JSON, or drawn for the terminal.
 
-Everything is streamed, in the order of the input. Of a treebank all is kept but for HEAD and DEPREL (and, with
-`--retag`, the tags). Words of a text have their place in it as TokenRange in MISC, in characters.
+Everything is streamed, in the order of the input. A treebank keeps everything but HEAD and DEPREL (and, with `--retag`,
+its tags). The words of a text get TokenRange in MISC: where they stand in it, in characters.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ EXAMPLES = (
 
 _TREE_PROBABILITY = "tree_probability"
 _STATUS = "headway_status"
-_JOINERS = "\u200c\u200d"  # not printable, but of the spelling of words
+_JOINERS = "\u200c\u200d"  # not printable, but part of how words are spelt
 
 
 class Input(StrEnum):
-    """What there is to parse: `headway.treebank.inputs.InputFormat`, which would take long to import."""
+    """What INPUT holds: the choices of `headway.treebank.inputs.InputFormat`, which is slow to import."""
 
     TEXT = "text"
     LINES = "lines"
@@ -55,7 +55,7 @@ class Input(StrEnum):
 
 
 class Output(StrEnum):
-    """What comes out."""
+    """What is written."""
 
     CONLLU = "conllu"
     CONLLX = "conllx"
@@ -65,7 +65,7 @@ class Output(StrEnum):
 
 @dataclass(frozen=True)
 class _Remarks:
-    """What is said of each tree besides heads and labels: probabilities, arcs below one, what is proved."""
+    """What is added to each tree: probabilities, marks on unsure arcs, the proof status."""
 
     marginals: bool
     unsure_below: float | None
@@ -73,51 +73,53 @@ class _Remarks:
 
 
 def parse(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model that headway train wrote, or en, the one that is included.")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or en, the included English model.")],
     input: Annotated[str, typer.Argument(metavar="INPUT", help="The text or treebank to parse; - is standard input.")],
     *,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="OUTPUT", help="Where to; - is standard output.")
+        str, typer.Option("-o", "--output", metavar="OUTPUT", help="The file to write; - is standard output.")
     ] = "-",
     input_format: Annotated[
         Input | None,
         typer.Option(
-            help="What INPUT is: text; lines: a sentence on each; tokens: the same, spaces between words; a treebank.",
-            show_default="by its name or first line",
+            help="What INPUT is: text; lines, one sentence each; tokens, lines of words between spaces; a treebank.",
+            show_default="by name or first line",
         ),
     ] = None,
     format: Annotated[
         Output | None,
-        typer.Option(help="What to write; json is an object a line, tree a drawing.", show_default="by name, conllu"),
+        typer.Option(
+            help="What to write: json is one object per line, tree a drawing.", show_default="by name, or conllu"
+        ),
     ] = None,
     unsure_below: Annotated[
-        float | None, typer.Option(metavar="P", help="Mark the heads that are less probable than P, and count them.")
+        float | None, typer.Option(metavar="P", help="Mark heads less probable than P, and count them.")
     ] = None,
     marginals: Annotated[
         bool, typer.Option("--marginals", help="Add each head's probability to MISC, and the tree's as a comment.")
     ] = False,
-    retag: Annotated[bool, typer.Option("--retag", help="Replace the tags that INPUT has by the model's.")] = False,
-    mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of right heads.")] = False,
+    retag: Annotated[bool, typer.Option("--retag", help="Replace INPUT's tags with the model's.")] = False,
+    mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of correct heads.")] = False,
     projective: Annotated[
         bool | None,
-        typer.Option("--projective/--non-projective", help="Trees to choose from.", show_default="as trained"),
+        typer.Option("--projective/--non-projective", help="Which trees to choose from.", show_default="as trained"),
     ] = None,
     exact: Annotated[
         bool,
         typer.Option(
             "--exact/--no-exact",
-            help="Prove every tree of a higher-order model the best, or stop where dual decomposition stops.",
+            help="Prove that each tree of a higher-order model is the best, or stop where dual decomposition stops.",
         ),
     ] = True,
-    status: Annotated[bool, typer.Option("--status", help="Say in a comment what is proved of each tree.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Add a comment to each tree: is it proved to be the best?")
+    ] = False,
     threads: options.ThreadsOption = 1,
     skip_bad: options.SkipBadOption = False,
 ) -> None:
     """Parse a text or a treebank.
 
-    A treebank comes out line by line as it was, but for HEAD and DEPREL.
+    Everything in a treebank is kept, line by line, except HEAD and DEPREL.
     """
     if unsure_below is not None and not 0 <= unsure_below <= 1:
         raise typer.BadParameter(f"--unsure-below is {unsure_below}; expected a probability, from 0 to 1")
@@ -131,46 +133,46 @@ def parse(
         raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)
-    skipped, proofs, doubts, negatives = Skipped(), Proofs(), Doubts(unsure_below), Negatives()
+    skipped, unproved, unsure, negative = Skipped(), UnprovedTrees(), UnsureArcs(unsure_below), NegativeMarginals()
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
         for portion in portions(parser, input, known, treebank=unnamed, skip_bad=skipped if skip_bad else None):
             yield from parser.parse(portion, mbr=mbr, exact=exact, threads=threads, retag=retag)
-            sys.stdout.flush()  # for whoever types the next one
+            sys.stdout.flush()  # for whoever is typing
 
-    parsed: Iterable[Parsed] = negatives.watch(doubts.watch(proofs.watch(trees())))
+    parsed: Iterable[Parsed] = negative.watch(unsure.watch(unproved.watch(trees())))
     if output != "-" or not sys.stdout.isatty():
         parsed = counted(parsed)
     _write(parsed, remarks, write_as, output)
     skipped.report()
-    proofs.report()
-    doubts.report()
-    negatives.report()
+    unproved.report()
+    unsure.report()
+    negative.report()
 
 
-class Proofs:
-    """Counts the trees that are not proved to be the best under the model."""
+class UnprovedTrees:
+    """Counts the trees that are not proved to be the model's best."""
 
     def __init__(self) -> None:
         self._sentences = 0
-        self._open = 0
+        self._unproved = 0
 
     def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-        """The same trees, counted as they pass."""
+        """The same trees, counted as they go by."""
         for found in parsed:
             self._sentences += 1
-            self._open += not found.is_proved
+            self._unproved += not found.is_proved
             yield found
 
     def report(self) -> None:
-        """Say how many there were, if there were any."""
-        if self._open:
-            typer.echo(f"headway: {self._open} of {self._sentences} trees not proved to be the best", err=True)
+        """Print how many there were, if any."""
+        if self._unproved:
+            typer.echo(f"headway: {self._unproved} of {self._sentences} trees are not proved to be the best", err=True)
 
 
-class Doubts:
-    """Counts the arcs that are less probable than is asked for; None asks for nothing."""
+class UnsureArcs:
+    """Counts the arcs less probable than a threshold, if there is one."""
 
     def __init__(self, unsure_below: float | None) -> None:
         self._below = unsure_below
@@ -178,7 +180,7 @@ class Doubts:
         self._unsure = 0
 
     def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-        """The same trees, their arcs counted as they pass."""
+        """The same trees, their arcs counted as they go by."""
         for found in parsed:
             if self._below is not None:
                 self._arcs += len(found.sentence)
@@ -186,19 +188,19 @@ class Doubts:
             yield found
 
     def report(self) -> None:
-        """Say how many there were, if that was asked for."""
+        """Print how many there were, if there is a threshold."""
         if self._below is not None:
-            typer.echo(f"headway: {self._unsure} of {self._arcs} arcs less probable than {self._below:g}", err=True)
+            typer.echo(f"headway: {self._unsure} of {self._arcs} arcs are less probable than {self._below:g}", err=True)
 
 
-class Negatives:
-    """Counts the arcs whose marginal was negative: spectral grammars only come near to probabilities."""
+class NegativeMarginals:
+    """Counts the arcs with negative marginals: those of spectral grammars are only approximately probabilities."""
 
     def __init__(self) -> None:
         self._sentences = self._arcs = self._negative = self._tiny = 0
 
     def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-        """The same trees, counted as they pass."""
+        """The same trees, counted as they go by."""
         for found in parsed:
             negative, tiny = found.floored
             self._arcs += len(found.sentence) ** 2
@@ -208,18 +210,18 @@ class Negatives:
             yield found
 
     def report(self) -> None:
-        """Say how many there were, if there were any."""
+        """Print how many there were, if any."""
         if self._negative:
             typer.echo(
                 f"headway: {self._negative} of {self._arcs} possible arcs, in {self._sentences} sentences, had a "
-                f"negative marginal under the spectral grammar, and {self._tiny} a tiny one; they count as next to "
+                f"negative marginal under the spectral grammar, and {self._tiny} a tiny one; they are taken as nearly "
                 "impossible",
                 err=True,
             )
 
 
 def _input_format(name: str, kind: Input | None) -> InputFormat | None:
-    """What was asked for or what the name says; None if the content must show it."""
+    """What was asked for, or what the name says; None if it depends on the content."""
     from headway.treebank.files import format_of
 
     return format_of(name) if kind is None else kind.value
@@ -241,7 +243,7 @@ def _output_of(name: str) -> Output | None:
 
 
 def _require_place(remarks: _Remarks, write_as: Output) -> None:
-    """CoNLL-X can hold nothing but the tree."""
+    """CoNLL-X has no room for anything but the tree."""
     if write_as is not Output.CONLLX:
         return
     if remarks.marginals or remarks.unsure_below is not None:
@@ -268,7 +270,7 @@ def _write(parsed: Iterable[Parsed], remarks: _Remarks, write_as: Output, output
 
 
 def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
-    """The tree as plain data, with the sentence's name and text where they are known."""
+    """The tree as plain data, with the sentence's id and text if known."""
     from headway.treebank.annotations import comment
 
     known = {name: comment(found.sentence, name) for name in ("sent_id", "text")}
@@ -282,7 +284,7 @@ def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
 
 
 def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
-    """The sentence, what is said of its tree, and the tree."""
+    """The sentence, what was asked for about its tree, and the tree."""
     from headway.treebank.annotations import comment
     from headway.treebank.raw_text import raw_text
 
@@ -298,7 +300,7 @@ def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
 
 
 def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
-    """The sentence with what was asked for about its tree; what an earlier parse noted is replaced."""
+    """The sentence with what was asked for about its tree, in place of what an earlier parse added."""
     from headway.treebank.annotations import with_comment, with_head_probabilities
 
     sentence = found.sentence

@@ -1,4 +1,4 @@
-"""Progress on a terminal, drawn by rich on standard error; nothing at all in a pipe."""
+"""Progress on a terminal, drawn by rich on standard error; nothing where standard error is a file or a pipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SENTENCES_BETWEEN_UPDATES = 256
 
 @contextmanager
 def training_progress() -> Iterator[Show | None]:
-    """What to call after each pass: a bar a stage, with the loss and the development score; None in a pipe."""
+    """What to call after each pass: it draws one bar per stage, with loss and development score. None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -30,13 +30,15 @@ def training_progress() -> Iterator[Show | None]:
 
 
 def counted(parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-    """The same sentences, counted on a terminal as they pass."""
+    """The same sentences, counted on a terminal as they go by."""
     if not sys.stderr.isatty():
         yield from parsed
         return
     from rich.progress import TextColumn, TimeElapsedColumn
 
-    with _bars(TextColumn("{task.completed:,} words, {task.fields[rate]:,.0f} a second"), TimeElapsedColumn()) as bars:
+    with _bars(
+        TextColumn("{task.completed:,} words, {task.fields[rate]:,.0f} per second"), TimeElapsedColumn()
+    ) as bars:
         task = bars.add_task("parsing", total=None, rate=0.0)
         words = 0
         for number, found in enumerate(parsed, start=1):
@@ -48,7 +50,7 @@ def counted(parsed: Iterable[Parsed]) -> Iterator[Parsed]:
 
 
 class _Passes:
-    """One bar for each stage of a training; a stage that begins again starts its bar again."""
+    """One bar per stage of a training; a stage that starts again restarts its bar."""
 
     def __init__(self, bars: rich.progress.Progress) -> None:
         self._bars = bars

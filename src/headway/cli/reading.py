@@ -1,4 +1,4 @@
-"""What commands that parse read: a model by its name, and the sentences of a file or of standard input."""
+"""Input of the commands that parse: a model by name or path, and the sentences of a file or of standard input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def load_parser(model: str) -> Parser:
-    """The model of that name or path; an error says which names there are."""
+    """The parser of that name or path; an error lists the names of included models."""
     from headway.pipeline import Parser
 
     try:
@@ -25,7 +25,7 @@ def load_parser(model: str) -> Parser:
     except MissingFileError as error:
         if not embedded_model("en"):
             raise
-        raise ArchiveError(f"{error}, or en, the model that comes with Headway") from None
+        raise ArchiveError(f"{error}, or en, the included model") from None
 
 
 def sentences(parser: Parser, input: str) -> Iterator[Sentence]:
@@ -41,10 +41,10 @@ def portions(
     treebank: Format = "conllu",
     skip_bad: Callable[[TreebankError], None] | None = None,
 ) -> Iterator[Iterable[Sentence]]:
-    """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, otherwise one.
+    """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, otherwise all.
 
-    Nothing is opened before the first is asked for. `treebank` is the format of a treebank that only its content shows
-    to be one.
+    Nothing is opened before the first portion is asked for. `treebank` is the format to assume where only the content
+    shows that the input is a treebank.
     """
     from headway.treebank.inputs import open_input
 
@@ -56,7 +56,7 @@ def portions(
 
 
 def _require_words(parser: Parser, format: InputFormat) -> None:
-    """Refuse what the parser cannot split or tag before anything is parsed."""
+    """Refuse text that the parser cannot split or tag, before anything is parsed."""
     if parser.segmenter is None and format != "tokens":
         parser.sentences("")  # its error says why it cannot
     if parser.needs_tags:

@@ -1,4 +1,4 @@
-"""`headway reproduce`: a paper's tables, from data on this machine."""
+"""`headway reproduce`: the tables of a paper, from data on this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXAMPLES = (
 
 
 class Paper(StrEnum):
-    """What can be reproduced: a paper's tables, or those of our own parsers; each is a module of `headway_papers`."""
+    """What can be reproduced: a paper's tables, or those of our own parsers. Each is a module of `headway_papers`."""
 
     KOO2007 = "koo2007"
     DRUCK2009 = "druck2009"
@@ -56,29 +56,32 @@ def reproduce(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="A folder with one folder per language; druck2009: of UD treebanks; luque2012: with wsj-sample and "
-            "ud; english: UD English-EWT's; fernandes2012/coreference: UD English-GUM's.",
+            help="A folder with one folder per language; for druck2009, of UD treebanks; for luque2012, with "
+            "wsj-sample and ud; for english, UD English-EWT; for fernandes2012/coreference, UD English-GUM.",
         ),
     ],
     language: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE",
-            help="One of them (english: one of its parsers; fernandes2012/coreference: kept or removed); may be "
-            "repeated.",
+            help="A language (english: a parser; fernandes2012/coreference: kept or removed); may be repeated.",
             show_default="all that are there",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="OUTDIR", help="Where to write.", show_default="experiments/PAPER"),
+        typer.Option(
+            "-o", "--output", metavar="OUTDIR", help="The folder to write to.", show_default="experiments/PAPER"
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Little data and few passes: does everything run?")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use little data and few passes, to check that everything runs.")
+    ] = False,
     threads: options.ThreadsOption = 1,
 ) -> None:
-    """Make a paper's tables again, on data of yours.
+    """Reproduce the tables of a paper with your data.
 
-    What is finished is kept: the same command goes on after an interruption.
+    Finished results are kept: after an interruption, the same command continues.
     """
     _experiment(paper).run(
         data,
@@ -91,9 +94,9 @@ def reproduce(
 
 
 def _experiment(paper: Paper) -> ModuleType:
-    """Imported by name: the library never depends on the experiments."""
+    """The module of an experiment, imported by name: the library never depends on the experiments."""
     if find_spec("headway_papers") is None:
         raise HeadwayError(
-            "the experiments are not in this installation; clone Headway's repository and run there: pip install -e ."
+            "the experiments are not installed; clone Headway's repository and run there: pip install -e ."
         )
     return import_module(f"headway_papers.{paper.value.replace('/', '_')}")

@@ -1,6 +1,6 @@
-"""The signature under every number: version, seed, options, and the checksum of each file it comes from.
+"""The signature of every figure: version, seed, options, and the checksum of each file it was computed from.
 
-A file is summed while it is read, since what comes through a pipe cannot be read a second time.
+Checksums are taken while files are read, since a pipe cannot be read twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGITS = 16
 
 
 class SummedFile(io.BufferedReader):
-    """A file opened for one reading; afterwards `checksum` is the SHA-256 of its bytes, compressed as they are.
+    """A file to be read once; afterwards `checksum` is the SHA-256 of its bytes, before any decompression.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
@@ -43,16 +43,16 @@ class SummedFile(io.BufferedReader):
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return self._name
 
     @property
     def checksum(self) -> str:
-        """The first digits of the sum over what was read so far."""
+        """The first digits of the checksum of what has been read so far."""
         return self._digest.hexdigest()[:_DIGITS]
 
     def read1(self, size: int = -1, /) -> bytes:
-        """The next bytes, which go into the sum."""
+        """The next bytes, added to the checksum."""
         piece = super().read1(size)
         self._digest.update(piece)
         return piece
@@ -67,7 +67,7 @@ class SummedFile(io.BufferedReader):
 
 
 def summed_or_none(name: str | None) -> AbstractContextManager[SummedFile | None]:
-    """The file, where there is one."""
+    """The file, if there is one."""
     return nullcontext() if name is None else SummedFile(name)
 
 
@@ -93,7 +93,7 @@ def signature_line(given: Mapping[str, Any]) -> str:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on standard output, in ASCII, whatever the terminal can show; infinity is text."""
+    """One JSON object on standard output, in ASCII so that any terminal can show it; infinity becomes text."""
     typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
 
 

@@ -1,4 +1,4 @@
-"""Plain text tables: the first column to the left, figures to the right, no colours, no frames."""
+"""Plain text tables: first column left-aligned, the others right-aligned, no colours, no rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from a file, safe for a terminal: control characters are escaped.
+    """Text from a file, made safe for a terminal: control characters are escaped.
 
     >>> printable("nsubj"), printable("a\\x1b[2J")
     ('nsubj', 'a\\\\x1b[2J')

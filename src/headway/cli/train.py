@@ -33,20 +33,23 @@ def train(
     threads: options.ThreadsOption = 1,
     max_megabytes: Annotated[
         float | None,
-        typer.Option(min=0, metavar="X", help="Pack the model into a file of this size.", show_default="all weights"),
+        typer.Option(
+            min=0, metavar="X", help="Pack the model into a file of at most X megabytes.", show_default="all weights"
+        ),
     ] = None,
     checkpoint: options.CheckpointOption = None,
     settings: dict[str, Any],
 ) -> None:
     """Train a parser on a treebank.
 
-    Words without a head ("_") are learnt from as far as the heads of the others allow.
+    Some heads may be unknown ("_"): the parser then learns from the others.
 
-    Ctrl-C is safe: the same command resumes from the checkpoint, and does nothing again that was finished.
+    Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
     require_one_standard_input(train, dev, text)
     options.require_place_for(output)
     folder = checkpoint_for(output, checkpoint)
+    require_trainable(settings, text=text is not None)
     from headway.pipeline import Parser
     from headway.training.stages import remove_stages
 
@@ -60,8 +63,18 @@ def train(
     typer.echo(summary(output, parser.model.about))
 
 
+def require_trainable(settings: dict[str, Any], *, text: bool) -> None:
+    """Refuse an unknown model, and settings that cannot be used together, before anything is read."""
+    from headway.training import trainers
+
+    chosen = Settings(**settings)
+    with options.refusing_settings():
+        chosen.require_trees(text=text)
+        trainers.require_trainable(chosen.complete())
+
+
 def checkpoint_for(output: Path, asked: Path | None) -> Path:
-    """The folder of a training's checkpoint; says if there is one to resume from."""
+    """The folder of a training's checkpoint; a note says if training resumes from it."""
     folder = asked or output.with_name(f"{output.name}.checkpoint")
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"the checkpoint {folder} is a file; give the name of a folder")
@@ -71,9 +84,9 @@ def checkpoint_for(output: Path, asked: Path | None) -> Path:
 
 
 def summary(output: Path, about: Mapping[str, Any], rules: int | None = None) -> str:
-    """What was trained: the model, what its pruner leaves where there is one, and the signature of its figures.
+    """What was trained: the model, what its pruner keeps if it has one, and the signature of the figures.
 
-    `rules` is how many it was trained with, if any. A model that says less of itself has a shorter summary.
+    `rules` is how many rules it was trained with, if any. A model that records less has a shorter summary.
     """
     settings, data = about.get("settings", {}), about.get("train", {})
     name = f"{printable(str(output))}: {settings.get('model', 'a')} model"
@@ -98,8 +111,8 @@ def _figures(settings: Mapping[str, Any], about: Mapping[str, Any], rules: int |
 def _pruning(found: Mapping[str, Any] | None) -> list[str]:
     if found is None:
         return []
-    left = f"{found['recall']:.2f}% of the right heads and {found['heads_per_word']:.1f} heads per word"
-    return [f"pruning leaves {left} of the {found['measured_on']} data"]
+    left = f"{found['recall']:.2f}% of the correct heads and {found['heads_per_word']:.1f} heads per word"
+    return [f"the pruner keeps {left} of the {found['measured_on']} data"]
 
 
 def _known(heads: Mapping[str, int] | None) -> list[str]:
@@ -109,5 +122,5 @@ def _known(heads: Mapping[str, int] | None) -> list[str]:
 def remedy(checkpoint: Path) -> str:
     """What to do after an interruption."""
     if checkpoint.is_dir():
-        return f"; the checkpoint is {checkpoint}, the same command resumes from there"
-    return "; there was no checkpoint yet, the same command starts again"
+        return f"; the same command resumes from the checkpoint {checkpoint}"
+    return "; there is no checkpoint yet, so the same command starts over"

@@ -1,4 +1,4 @@
-"""Trees drawn as text: for the terminal in its width, colours and characters, for files and pipes plainly."""
+"""Trees drawn as text: to fit the terminal in width, colours and characters, or plain for files and pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headway.arrays import Floats
     from headway.treebank import Sentence
 
-_COLUMNS = 100  # of text that goes into a file or a pipe
+_COLUMNS = 100  # in files and pipes
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def text_target(output: str) -> Iterator[Callable[[str], None]]:
 
 
 def tree_as_text(sentence: Sentence, probabilities: Floats | None, unsure_below: float | None, output: str) -> str:
-    """The tree, drawn to suit the output: arcs less probable than `unsure_below` are marked, without it all of them."""
+    """The tree, drawn to suit the output; arcs less probable than `unsure_below` (None: all arcs) are marked."""
     from headway.drawing import tree_text
 
     to_standard_output = output == "-"
@@ -48,7 +48,7 @@ def tree_as_text(sentence: Sentence, probabilities: Floats | None, unsure_below:
 
 
 def _has_lines(encoding: str) -> bool:
-    """Can this encoding hold the characters that arcs are drawn with?
+    """Whether this encoding has the characters that arcs are drawn with.
 
     >>> _has_lines("utf-8"), _has_lines("latin-1")
     (True, False)

@@ -14,6 +14,7 @@ from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
 from headway.cli.tables import table
+from headway.cli.train import require_trainable
 from headway.declared import Option
 from headway.training.settings import Settings
 
@@ -34,22 +35,29 @@ def tune(
     train: options.TrainArgument,
     *,
     dev: Annotated[
-        str | None, typer.Option(metavar="DEV", help="Choose on this treebank rather than on held-out sentences.")
+        str | None, typer.Option(metavar="DEV", help="Choose on this treebank instead of held-out sentences.")
     ] = None,
     held_out: Annotated[
-        float, typer.Option(metavar="SHARE", help="The share of TRAIN to hold out, without --dev.")
+        float, typer.Option(metavar="SHARE", help="Share of TRAIN to hold out if there is no --dev.")
     ] = 0.1,
     c: Annotated[
         list[float] | None,
-        typer.Option(metavar="X", help="A value to try; may be repeated.", show_default="a grid by learner"),
+        typer.Option(metavar="X", help="A value of C to try; may be repeated.", show_default="a grid for each learner"),
     ] = None,
     entropy_weight: Annotated[
         list[float] | None,
-        typer.Option(metavar="W", help="A weight of the text's entropy to try; may be repeated.", show_default="some"),
+        typer.Option(
+            metavar="W", help="A weight of the text's entropy to try; may be repeated.", show_default="a grid"
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="MODEL", help="Train a model on all of TRAIN as chosen, and write it."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="MODEL",
+            help="Train a model on all of TRAIN with the chosen settings, and write it.",
+        ),
     ] = None,
     text: options.TextOption = None,
     threads: options.ThreadsOption = 1,
@@ -58,14 +66,15 @@ def tune(
 ) -> None:
     """Choose C, passes and decoding on held-out data.
 
-    Every C is tried, with --text every weight of its entropy too; the best pass on the held-out sentences counts,
-    decoded as trained and projectively.
+    Tries every C and, with --text, every weight of the text's entropy. Each is scored by its best pass on the held-out
+    sentences, decoded as trained and also projectively.
     """
     if entropy_weight and text is None:
-        raise typer.BadParameter("--entropy-weight is about text beside the trees; give some with --text")
+        raise typer.BadParameter("entropy_weight is about text beside the trees; give some with --text FILE")
     require_one_standard_input(train, dev, text)
     if output is not None:
         options.require_place_for(output)
+    require_trainable(settings, text=text is not None)
     from headway.pipeline import Parser
     from headway.training.tuning import tune as run
     from headway.treebank import read_treebank
@@ -125,7 +134,7 @@ def _decoding(projective: bool) -> str:
 
 
 def _command(train: str, dev: str | None, text: str | None, tuning: Tuning) -> str:
-    """The command that trains what was chosen; defaults are left out."""
+    """The command that trains with the chosen settings; defaults are omitted."""
     chosen = tuning.settings
     default = Settings(learner=chosen.learner, model=chosen.model).complete()
     words = ["headway", "train", train]

@@ -58,7 +58,7 @@ class Resolver:
 
         With `dev`, the pass with the best CoNLL average is kept, and training stops early.
         """
-        chosen = ResolverSettings(**settings)
+        chosen = ResolverSettings(**settings).complete()
         documents = _documents(train, "the training data")
         coder, sieves = MentionCoder.learn(documents), Sieves(chosen.mentions, chosen.sentences)
         trees = _trees(documents, coder, sieves, chosen)

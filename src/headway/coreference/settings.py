@@ -24,23 +24,25 @@ class ResolverSettings:
     """
 
     epochs: int = setting(10, "Passes over the data, at most.", metavar="N", minimum=1)
-    margin: float = setting(10.0, "The margin; 0 asks for none.", metavar="C", minimum=0)
+    margin: float = setting(10.0, "The margin; 0 for none.", metavar="C", minimum=0)
     root_weight: float = setting(1.0, "What starting a cluster costs within the margin.", metavar="W", minimum=0)
     temperature: float = setting(
-        30.0, "0: the latent perceptron; above: a log-linear model, in steps of 1/T.", metavar="T", minimum=0
+        30.0, "0: the latent perceptron; above 0: a log-linear model, in steps of 1/T.", metavar="T", minimum=0
     )
     stretch: int = setting(
         10, "Update after N mentions; 0: after each document, as in the paper.", metavar="N", minimum=0
     )
     mentions: int = setting(20, "Consider as antecedents the N mentions before.", metavar="N", minimum=1)
     sentences: int = setting(5, "Consider for pronouns the mentions of N sentences before.", metavar="N", minimum=0)
-    types: bool = setting(False, "Use the entity types of the marks; they must be known later, too.")
+    types: bool = setting(False, "Use the entity types of the marks; new documents must have them, too.")
     tree: Tree = setting("latent", "The tree behind a cluster: latent, or every mention's closest antecedent.")
     patience: int = setting(
         4, "Passes without a better development score before training stops.", metavar="N", minimum=1
     )
     seed: int = setting(0, "Seed of everything random.", metavar="S", minimum=0)
 
-    def __post_init__(self) -> None:
+    def complete(self) -> ResolverSettings:
+        """The same settings; an error names one that cannot be."""
         require_choices(self)
         require_minimums(self)
+        return self

@@ -14,7 +14,6 @@ from headway.features.coding import Coded, Coder
 from headway.features.templates import Template, load_templates
 from headway.inference.batch import groups_by_length
 from headway.learning.monitor import Monitor
-from headway.learning.problem import COVARIANCE
 from headway.learning.structures import Trees
 from headway.models.arc_model import ArcModel
 from headway.models.arc_scorer import ArcScorer
@@ -33,6 +32,11 @@ from headway.treebank import Sentence
 
 # Of trees of which some heads are unknown: all trees with the known ones count, in proportion to exp(score / T).
 _TEMPERATURE = 30.0
+
+
+def require_arcs(settings: Settings) -> None:
+    """Refuse settings that an arc-factored parser cannot be trained with."""
+    require_fit(settings, ArcProblem.offers)
 
 
 def train_arc_model(data: TrainingData, settings: Settings, run: Run) -> ArcModel:
@@ -94,7 +98,6 @@ def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPrepara
     are unknown stay so for the perceptrons; for other learners they are filled in. A sentence without any head is left
     out.
     """
-    require_fit(settings, COVARIANCE)
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
     coder = Coder.learn(chain(sentences, data.text), data.clusters)
     labels = () if settings.labels == "none" else label_names(sentences)

@@ -11,9 +11,8 @@ from headway.arrays import Floats
 from headway.errors import TemplateError, TrainingError
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
-from headway.features.templates import load_templates
+from headway.features.templates import load_templates, roles
 from headway.learning.monitor import Monitor
-from headway.learning.problem import ARGMAX
 from headway.learning.structures import Trees
 from headway.models.arc_scorer import ArcScorer
 from headway.models.calibration import Calibration, fit_calibration
@@ -35,6 +34,17 @@ from headway.training.preparation import about, bound, fit
 from headway.training.settings import Settings
 from headway.training.stages import Fit, Run
 from headway.treebank import Sentence, require_tree
+
+
+def require_parts(settings: Settings) -> None:
+    """Refuse settings that a higher-order parser cannot be trained with."""
+    require_fit(settings, PartProblem.offers)
+    if settings.labels == "joint":
+        raise TrainingError(f"the {settings.model} model chooses labels after the tree; leave --labels joint out")
+    parts = settings.parts or settings.model
+    has_grandparents = any("g" in roles(template) for template in load_templates(parts))
+    if has_grandparents != (settings.model == "grandsibling"):
+        raise TemplateError(f"{parts}: not a table of templates for the {settings.model} model")
 
 
 def train_higher_order_model(data: TrainingData, settings: Settings, run: Run) -> HigherOrderModel:
@@ -103,22 +113,16 @@ class PartPreparation:
 
 def prepare_parts(data: TrainingData, settings: Settings, run: Run) -> PartPreparation:
     """Number the words, train the pruner, size the features from the trees, code the sentences."""
-    require_fit(settings, ARGMAX)
-    if settings.labels == "joint":
-        raise TrainingError(f"the {settings.model} model chooses labels after the tree; leave --labels joint out")
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
     coder = Coder.learn(sentences, data.clusters)
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial:
         trees = fill_in_heads(coder, trees, sentences, labels, settings, run)
-    parts = settings.parts or settings.model
-    scorer_templates = load_templates(settings.templates), load_templates(parts)
+    tables = load_templates(settings.templates), load_templates(settings.parts or settings.model)
     pruner = train_pruner(coder, trees, settings, run)
     kept = kept_arcs(pruner, trees.coded, trees.heads, run.executor)
-    scorer = PartScorer.learn(*scorer_templates, coder, trees.coded, trees.heads)
-    if scorer.order != settings.model:
-        raise TemplateError(f"{parts}: not a table of templates for the {settings.model} model")
+    scorer = PartScorer.learn(*tables, coder, trees.coded, trees.heads)
     problem = PartProblem(scorer, trees.coded, trees.heads, kept, settings.decoding, settings.trees)
     dev = None
     if data.dev is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from headway.declared import require_choices, require_minimums, setting
 from headway.errors import TrainingError
@@ -54,7 +54,7 @@ RULES_SETTINGS = (
     *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
     "criterion",
 )
-RULES_DEFAULTS = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
+RULES_DEFAULTS: dict[str, Any] = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Any, Protocol
 
 from headway.errors import TrainingError
 from headway.models.protocol import TreeModel
@@ -32,6 +32,14 @@ _TRAINERS: dict[str, str | Trainer] = {
 }
 
 
+# What a model that is included refuses before data are read.
+_REQUIREMENTS = {
+    "arc": "headway.training.arc_trainer:require_arcs",
+    "sibling": "headway.training.higher_order_trainer:require_parts",
+    "grandsibling": "headway.training.higher_order_trainer:require_parts",
+}
+
+
 def register(name: str, trainer: Trainer) -> None:
     """Add a model that can be trained, for this process."""
     _TRAINERS[name] = trainer
@@ -45,12 +53,23 @@ def trainer_of(name: str) -> Trainer:
         if not found:
             raise TrainingError(f"unknown model {name!r}; the models are: {', '.join(names())}")
         return next(iter(found)).load()  # type: ignore[no-any-return]
-    if isinstance(known, str):
-        module, _, function = known.partition(":")
-        return getattr(import_module(module), function)  # type: ignore[no-any-return]
-    return known
+    trainer: Trainer = _named(known) if isinstance(known, str) else known
+    return trainer
+
+
+def require_trainable(settings: Settings) -> None:
+    """Refuse, before data are read, an unknown model, and settings that it cannot be trained with."""
+    trainer_of(settings.model)
+    if settings.model in _REQUIREMENTS:
+        _named(_REQUIREMENTS[settings.model])(settings)
 
 
 def names() -> list[str]:
     """The names of all models that can be trained."""
     return sorted({*_TRAINERS, *(point.name for point in entry_points(group=_GROUP))})
+
+
+def _named(place: str) -> Any:
+    """The function at "module:name"."""
+    module, _, function = place.partition(":")
+    return getattr(import_module(module), function)

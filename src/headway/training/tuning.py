@@ -25,6 +25,7 @@ from headway.training.preparation import Preparation, fit
 from headway.training.settings import LearnerName, Settings
 from headway.training.stages import Run
 from headway.training.text_models import TextModels, train_text_models
+from headway.training.trainers import require_trainable
 from headway.treebank import Sentence
 
 # Two values around where first trials on held-out Danish sentences were best. The larger margin, and the larger C of
@@ -88,6 +89,7 @@ def tune(
     base = given.complete()
     if base.model not in _PREPARATIONS:
         raise TrainingError(f"the {base.model} model has no C to tune; those that have are {', '.join(_PREPARATIONS)}")
+    require_trainable(base)
     sentences, validation = _split(train, dev, base, held_out)
     more = [] if text is None else training_text(text, "the text")
     text_models, data = train_text_models(sentences, validation, more, base, run)
