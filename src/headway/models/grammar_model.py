@@ -24,6 +24,7 @@ from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import TrainingError
 from headway.features.coding import Coder, fine_tags
 from headway.inference.batch import groups_by_length
+from headway.inference.heads import as_heads, is_in_class
 from headway.inference.operator_grammar import (
     FLOOR,
     ModifierFactor,
@@ -125,6 +126,7 @@ class GrammarDistribution:
     factor: ModifierFactor | None
     posterior: Posterior
     heads: Ints
+    trees: TreeClass
 
     @cached_property
     def marginals(self) -> Floats:
@@ -140,7 +142,9 @@ class GrammarDistribution:
         return self.heads
 
     def log_prob(self, heads: ArrayLike) -> float:
-        """log P(tree | sentence), at most 0."""
+        """log P(tree | sentence), at most 0; -inf for heads that are no tree of the class."""
+        if not is_in_class(as_heads(heads, len(self.symbols) - 1), self.trees):
+            return -np.inf
         log_weight, sign = tree_weight(self.grammar, self.symbols, heads, self.factor)
         if sign * self.posterior.sign <= 0:
             return -np.inf
@@ -185,7 +189,7 @@ class GrammarModel:
         predictions = []
         for i, (posterior, (heads, floored), names) in enumerate(zip(found, decoded, labels, strict=True)):
             factor = factors[i] if factors else None
-            distribution = GrammarDistribution(grammar.mixture, symbols[i], factor, posterior, heads)
+            distribution = GrammarDistribution(grammar.mixture, symbols[i], factor, posterior, heads, self.trees)
             predictions.append(Prediction(heads, names, distribution, floored=(floored.negative, floored.tiny)))
         return predictions
 

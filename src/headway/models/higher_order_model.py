@@ -122,10 +122,11 @@ class HigherOrderModel:
             if kind.name in data["parts"]
         }
         parts = PartScorer(arc_features_of(data["arcs"], coder), others)
+        pi, kappa = map(float, data["calibration"])
         return cls(
             coder,
             PrunedPartScorer(pruner, Trained(parts, weights_of(archive, "weights", parts.size))),
-            DualDecoder(trees, Calibration(*map(float, data["calibration"]))),
+            DualDecoder(trees, Calibration(pi, kappa)),
             labeller_of(archive, coder),
             dict(data["about"]),
         )

@@ -76,6 +76,7 @@ def labeller_of(archive: Archive, coder: Coder) -> AfterLabels | None:
     """The labeller that was saved, if any."""
     data = archive.data["labeller"]
     if data is None:
+        weights_of(archive, "label_weights", 0)
         return None
     labels = tuple(map(str, data["labels"]))
     if not labels:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headway.archive import Archive
-from headway.features.clusters import Clusters
+from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.packing import read_weights
 from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger
@@ -47,6 +48,15 @@ def tagger_of(archive: Archive, clusters: Clusters) -> Tagger | None:
     if data is None:
         return None
     return Tagger.from_data(data, read_weights(archive.arrays, "tagger_weights", Tagger.size_of(data)), clusters)
+
+
+def text_models_of(archive: Archive) -> tuple[Archive, Tagger | None, Segmenter | None]:
+    """The tagger and segmenter beside a model, and the archive for the model to read: they share its clusters."""
+    clusters = NO_CLUSTERS
+    if "clusters" in archive.data:
+        clusters = Clusters.from_data(archive.data["clusters"])
+        archive = replace(archive, data={**archive.data, "clusters": clusters})
+    return archive, tagger_of(archive, clusters), segmenter_of(archive)
 
 
 def with_text_members(archive: Archive, tagger: Tagger | None, segmenter: Segmenter | None) -> Archive:
