@@ -267,7 +267,7 @@ class Experiment:
 
     def _parsing(self) -> Cell:
         """How fast the test sentences are parsed, from tagged words to trees, one thread; the best of some repeats."""
-        parser = Parser.induce(self.parts["train"], states=STATES, labels=False)
+        parser = Parser.induce(self.parts["train"], states=STATES, labels="none")
         seconds = []
         for _ in range(self.size.repeats + 1):  # the first compiles
             started = time.perf_counter()

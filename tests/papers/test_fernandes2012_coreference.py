@@ -27,7 +27,7 @@ LEARNT: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {  # settings of eac
     "latent tree, no margin": ({"margin": 0.0}, ()),
     "latent tree": ({}, ("margin",)),
     "latent tree, root weight": ({}, ("margin", "root_weight")),
-    "latent tree, whole documents": ({"stretch": None}, ("margin",)),
+    "latent tree, whole documents": ({"stretch": 0}, ("margin",)),
     "latent tree, log-linear": ({"temperature": 30.0}, ("margin",)),
     "latent tree, log-linear, entity types given": ({"temperature": 30.0, "types": True}, ("margin",)),
 }

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples
 
 from headway.pipeline import Parser
-from headway.training import Material, Settings, known_heads
+from headway.training.arc_problem import ArcProblem
+from headway.training.arc_trainer import prepare_arcs
+from headway.training.data import TrainingData, known_heads
+from headway.training.settings import Settings
+from headway.training.stages import Run
 from headway_papers import corpora
 from headway_papers import fernandes2012_partial as experiment
 from tests.models.toy_treebank import sentences
@@ -121,18 +123,17 @@ def test_whole_sentences_fit_into_the_heads() -> None:
 
 def test_observed_updates_touch_known_words_only() -> None:
     some = experiment.hidden(sentences(12, 1), 0.4, 0)
-    material = Material.of(some, Settings(labels="none").complete(), 1)
-    assert isinstance(material.structures, Trees)
-    examples = ArcExamples(material.examples.scorer, *material.trees)  # type: ignore[arg-type]
-    every, heads = np.arange(len(examples.lengths)), material.trees.heads
+    prepared = prepare_arcs(TrainingData(some), Settings(labels="none").complete(), Run())
+    problem = ArcProblem(prepared.problem.scorer, prepared.problem.structures, prepared.trees.coded, prepared.trees)
+    every, heads = np.arange(len(problem.lengths)), prepared.trees.heads
     scores = np.random.default_rng(0).normal(size=(len(every), heads.shape[1], heads.shape[1]))
-    whole = material.structures.best(scores, examples.lengths, every)
-    found = experiment.Observed(material.structures, heads).best(scores, examples.lengths, every)
+    these = problem.some(every)
+    whole, found = these.best(scores), experiment.Observed(problem).some(every).best(scores)
     for b, m in np.ndindex(*heads.shape):
         if heads[b, m] >= 0:
             np.testing.assert_array_equal(found[b, :, m], whole[b, :, m])
         else:
-            assert not (examples.gold(every) - found)[b, :, m].any()
+            assert not (these.gold() - found)[b, :, m].any()
 
 
 def test_committed_tables_are_those_of_the_results_and_in_the_readme() -> None:

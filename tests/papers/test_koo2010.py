@@ -11,18 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.models.automata_model import AutomataModel
-from headway.models.higher_order import Order
 
+from headway import extras
+from headway.arrays import TreeClass
 from headway.errors import HeadwayError
 from headway.evaluation import evaluate
 from headway.inference.dual_decomposition import Status, decode
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
+from headway.models.higher_order_model import HigherOrderModel
+from headway.models.protocol import Options
+from headway.parallel import SERIAL
 from headway.pipeline import Parser
 from headway.treebank import is_projective
 from headway_papers import koo2010, koo2010_figures, koo2010_solvers
 from headway_papers.corpora import Corpus
-from headway_papers.koo2010_solvers import METHODS, HeldOut, random_parts
+from headway_papers.koo2010_solvers import METHODS, HeldOut, Order, random_parts
 from tests.models.toy_treebank import sentences
 
 OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}
@@ -58,9 +61,9 @@ def cell(output: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def model_of(output: Path, name: str) -> AutomataModel:
+def model_of(output: Path, name: str) -> HigherOrderModel:
     model = Parser.load(output / "models" / "quick" / f"{name}.headway").model
-    assert isinstance(model, AutomataModel)
+    assert isinstance(model, HigherOrderModel)
     return model
 
 
@@ -97,20 +100,20 @@ def test_tables_have_ours_and_the_paper_s(output: Path) -> None:
 def test_table_1_is_the_test_set_parsed_with_proofs(output: Path, data: Path, language: str, order: str) -> None:
     found = cell(output, f"table1/{language}-{order}")
     corpus, model = Corpus.read(data, language), model_of(output, f"{language}-{order}")
-    assert model.single_root == corpus.single_root == (language == "danish")
+    assert model.trees.single_root == corpus.single_root == (language == "danish")
     assert model.about["train"]["sentences"] == found["training"]["sentences"] == 30
     parsed = list(Parser(model).parse(corpus.test))
     scores = evaluate(corpus.test, [each.sentence for each in parsed])
     assert found["exact"]["test"] == json.loads(json.dumps(scores.to_dict()))
     assert found["exact"]["statuses"] == Counter(str(each.status) for each in parsed)
-    limited = model.predict(corpus.test, exact=False, iterations=5000)
+    limited = model.predict(corpus.test, Options(exact=False), SERIAL)
     assert found["dual"]["statuses"] == Counter(str(each.status) for each in limited)
     same = [np.array_equal(a.heads, b.heads) for a, b in zip(parsed, limited, strict=True)]
     assert found["dual"]["same_trees"] == sum(same)
     right = sum(
         bool(kept[h, m])
         for sentence in corpus.test
-        for kept in model.pruner.prune(model.coder.code([sentence]), np.array([0]))[0]
+        for kept in model.scorer.pruner.prune(model.coder.code([sentence])).kept
         for m, h in enumerate(_heads(sentence))
         if m > 0
     )
@@ -124,13 +127,15 @@ def _heads(sentence: Any) -> list[int]:
 
 def test_table_3_decodes_the_same_weights_projectively(output: Path, data: Path) -> None:
     corpus, model = Corpus.read(data, "danish"), model_of(output, "danish-grandsibling")
-    pruner = replace(model.pruner, projective=True)
-    predicted = replace(model, projective=True, pruner=pruner).predict(corpus.test)
+    projective = replace(model.decoder, trees=TreeClass(projective=True))
+    pruner = replace(model.scorer.pruner, trees=TreeClass(projective=True))
+    decoded = replace(model, decoder=projective, scorer=replace(model.scorer, pruner=pruner))
+    predicted = decoded.predict(corpus.test, Options(), SERIAL)
     assert all(is_projective(each.heads) for each in predicted)
     trees = [s.with_tree(each.heads, each.labels) for s, each in zip(corpus.test, predicted, strict=True)]
     found = cell(output, "table3/danish-grandsibling")["test"]
     assert found["uas_no_punct"] == evaluate(corpus.test, trees).uas_no_punct
-    assert not all(is_projective(each.heads) for each in model.predict(corpus.test))
+    assert not all(is_projective(each.heads) for each in model.predict(corpus.test, Options(), SERIAL))
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -270,7 +275,7 @@ def test_without_danish_there_is_nothing_to_compare_solvers_on(output: Path, dat
 
 
 def test_without_matplotlib_it_says_so_first(data: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(koo2010_figures, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(HeadwayError, match="headway\\[figures\\]"):
         koo2010.run(data, tmp_path, languages=None, say=print, **OPTIONS)
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.training.induction import BACKED_OFF, trie_of
 from matplotlib.figure import Figure
 
 from headway.drawing import automaton_dot
@@ -30,7 +29,9 @@ from headway.learning.spectral import spectral_grammar
 from headway.models.grammar_model import Grammar, GrammarModel, TagSymbols
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.pipeline import Parser
-from headway.training import checksum, state_picture
+from headway.training.data import checksum
+from headway.training.grammar_settings import BACKED_OFF
+from headway.training.grammar_trainer import state_picture, trie_of
 from headway.treebank import Sentence, is_projective, projectivise, read_treebank, require_tree, write_treebank
 from headway_papers import luque2012, luque2012_figures
 from headway_papers.luque2012_recovery import SETTINGS
@@ -185,7 +186,7 @@ def test_files_are_signed(name: str, data: Path, output: Path) -> None:
 @pytest.mark.parametrize("states", [1, 2])
 def test_deterministic_grammars_score_as_the_parser_does(name: str, states: int, data: Path, output: Path) -> None:
     parts, cells = parts_of(data, name), cells_of(output, name)
-    parser = Parser.induce(parts["train"], method="det", states=states, labels=False)
+    parser = Parser.induce(parts["train"], method="det", states=states, labels="none")
     assert isinstance(parser.model, GrammarModel)
     for part in ("dev", "test"):
         cell = cells[f"det-{states}"][part]
@@ -242,7 +243,7 @@ def test_spectral_curves_are_of_grammars_learnt_one_by_one(name: str, variant: s
     assert curve["states"] == [1, 2, 3]
     signs = []
     for states, cell in zip(curve["states"], curve["dev"], strict=True):
-        parser = Parser.induce(parts["train"], states=states, labels=False, **VARIANTS[variant])
+        parser = Parser.induce(parts["train"], states=states, labels="none", **VARIANTS[variant])
         assert_parses(cell, parser, parts["dev"])
         assert isinstance(parser.model, GrammarModel)
         grammar = parser.model.grammar
@@ -254,7 +255,7 @@ def test_spectral_curves_are_of_grammars_learnt_one_by_one(name: str, variant: s
     best = max(zip(curve["dev"], curve["states"], strict=True), key=lambda one: (one[0]["uas"], -one[1]))[1]
     row = cells["table-1"][variant]
     assert row["states"] == best
-    assert_parses(row, Parser.induce(parts["train"], states=best, labels=False, **VARIANTS[variant]), parts["test"])
+    assert_parses(row, Parser.induce(parts["train"], states=best, labels="none", **VARIANTS[variant]), parts["test"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -302,7 +303,7 @@ def test_lexical_grammars_with_hidden_states(configuration: Any, data: Path, out
     parts, cell = parts_of(data, "ewt"), cells_of(output, "ewt")[f"lexical-{configuration}"]
     assert cell["states"] == [1, 2]
     parsers = {
-        states: Parser.induce(parts["train"], states=states, lexical=configuration, labels=False)
+        states: Parser.induce(parts["train"], states=states, lexical=configuration, labels="none")
         for states in cell["states"]
     }
     for states, scores in zip(cell["states"], cell["dev"], strict=True):
@@ -361,8 +362,8 @@ def test_timings_count_what_is_learnt_from(name: str, data: Path, output: Path) 
 @pytest.mark.parametrize("name", NAMES)
 def test_pictures_are_of_where_states_gain_most(name: str, data: Path, output: Path) -> None:
     parts, cell = parts_of(data, name), cells_of(output, name)["pictures"]
-    hidden = Parser.induce(parts["train"], states=9, labels=False)
-    with_first = Parser.induce(parts["train"], method="det", states=2, labels=False)
+    hidden = Parser.induce(parts["train"], states=9, labels="none")
+    with_first = Parser.induce(parts["train"], method="det", states=2, labels="none")
     gains: Counter[tuple[str, str]] = Counter()
     for gold, ours, theirs in zip(parts["dev"], *(p.parse(parts["dev"]) for p in (hidden, with_first)), strict=True):
         assert gold.heads is not None
@@ -421,7 +422,7 @@ def test_choices_do_not_look_at_the_test_sentences(data: Path, output: Path, tmp
         assert after["table-1"][variant]["uas"] != before["table-1"][variant]["uas"]
         on_test = []
         for states in (1, 2, 3):
-            parser = Parser.induce(parts["train"], states=states, labels=False, **VARIANTS[variant])
+            parser = Parser.induce(parts["train"], states=states, labels="none", **VARIANTS[variant])
             trees = [one.sentence for one in parser.parse(parts["test"])]
             on_test.append(evaluate(parts["test"], trees).uas_no_punct)
         differ += on_test[after["table-1"][variant]["states"] - 1] < max(on_test)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from headway.tuning import tune
 
 from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
 from headway.pipeline import Parser
 from headway.text.tagger import Tagger
+from headway.training.tuning import tune
 from headway_papers import corpora, fernandes2012, first_order, koo2007, koo2010
 from headway_papers.corpora import Corpus
 from tests.models.toy_treebank import sentences
@@ -60,7 +60,8 @@ def test_koo2007_chooses_on_held_out_data_and_tests_that_model(koo: Path, data: 
     corpus = Corpus.read(data, "toyish")
     assert not corpus.single_root
     tuning = tune(corpus.train, grid=cell["signature"]["grid"], **cell["signature"]["settings"])
-    scores = evaluate(corpus.test, [found.sentence for found in tuning.parser.parse(corpus.test)])
+    parser = Parser.of(tuning.model, tuning.text_models)
+    scores = evaluate(corpus.test, [found.sentence for found in parser.parse(corpus.test)])
     assert cell["uas"] == scores.uas_no_punct
     assert cell["right"] == scores.per_sentence_no_punct.heads.tolist()
 
