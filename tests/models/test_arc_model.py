@@ -14,14 +14,26 @@ import pytest
 from numpy.typing import NDArray
 
 from headway.archive import Archive, load_archive, save_archive
+from headway.arrays import TreeClass
 from headway.errors import ArchiveError
 from headway.inference.brute_force import all_trees
-from headway.models import arc_model
-from headway.models.arc_model import KIND, ArcModel
-from headway.models.saved import with_words
+from headway.inference.tree_distribution import TreeDistribution
+from headway.models.arc_model import ArcModel
+from headway.models.labeller import CodedArcs
+from headway.models.tree_decoder import TreeDecoder
 from headway.pipeline import Parser
+from headway.text.saved import with_text_members
 from headway.treebank import Sentence
 
+from .model_parts import (
+    assert_same_predictions,
+    label_names_of,
+    label_weights_of,
+    predict,
+    weights_of,
+    with_label_weights,
+    with_weights,
+)
 from .toy_treebank import sentences
 
 Floats = NDArray[np.float64]
@@ -32,16 +44,20 @@ LABEL_CHOICES = ("after", "joint", "none")
 @cache
 def trained(labels: str) -> ArcModel:
     options = {"learner": "perceptron", "epochs": 3, "tags": "gold"}
-    return Parser.train(sentences(30, 1, crossing=True), labels=labels, **options).model
+    model = Parser.train(sentences(30, 1, crossing=True), labels=labels, **options).model
+    assert isinstance(model, ArcModel)
+    return model
 
 
-def random_model(labels: str, seed: int, **flags: Any) -> ArcModel:
+def random_model(labels: str, seed: int, trees: TreeClass | None = None) -> ArcModel:
     """The features of a trained model, under weights that make every tree and label likely."""
     model, rng = trained(labels), np.random.default_rng(seed)
-    weights = rng.normal(0.0, 0.3, len(model.weights))
+    weights = rng.normal(0.0, 0.3, len(weights_of(model)))
     if labels == "joint":
-        weights[: model.scorer.arcs.size] *= 0.1  # lest the labels have no say in the tree
-    return replace(model, weights=weights, label_weights=rng.normal(size=len(model.label_weights)), **flags)
+        weights[: model.scorer.scorer.arcs.size] *= 0.1  # lest the labels have no say in the tree
+    model = with_weights(model, weights).with_trees(trees or TreeClass())
+    own = rng.normal(size=len(label_weights_of(model)))
+    return with_label_weights(model, own) if labels == "after" else model
 
 
 def short_sentences() -> list[Sentence]:
@@ -56,15 +72,15 @@ def short_sentences() -> list[Sentence]:
 @pytest.mark.parametrize("single_root", [False, True])
 def test_predictions_are_the_best_of_every_tree(labels: str, projective: bool, single_root: bool) -> None:
     """Also of every label, and, for `mbr`, by marginals summed tree by tree."""
-    model = random_model(labels, 2, projective=projective, single_root=single_root)
+    model = random_model(labels, 2, TreeClass(projective, single_root))
     text = short_sentences()
     coded = model.coder.code(text)
-    found, found_mbr = model.predict(text), model.predict(text, mbr=True)
+    found, found_mbr = predict(model, text), predict(model, text, mbr=True)
     assert len(found) == len(found_mbr) == len(text)
     differ = {"mbr": 0, "sum of labels": 0, "mbr of the best labels": 0}
     for i, sentence in enumerate(text):
         n = len(sentence)
-        full = model.scorer.score(model.weights, coded, np.array([i]))[0]
+        full = model.scorer.scores(coded.some(np.array([i])))[0]
         parts = full if full.ndim == 3 else full[..., None]
         arcs, best = np.logaddexp.reduce(parts, axis=-1), parts.max(axis=-1)
         trees, words = all_trees(n, projective=projective, single_root=single_root), np.arange(1, n + 1)
@@ -74,19 +90,22 @@ def test_predictions_are_the_best_of_every_tree(labels: str, projective: bool, s
         differ["mbr"] += not np.array_equal(heads, by_risk)
         differ["sum of labels"] += not np.array_equal(heads, highest(arcs, trees))
         differ["mbr of the best labels"] += not np.array_equal(by_risk, highest(marginals_of(best, trees), trees))
-        off = ~np.eye(n + 1, dtype=bool)
-        off[:, 0] = False
-        np.testing.assert_allclose(found[i].scores[off], arcs[off], rtol=1e-12)
+        distribution = found[i].distribution
+        assert isinstance(distribution, TreeDistribution)
+        for tree in trees:
+            assert distribution.score(tree) == pytest.approx(arcs[tree[1:], words].sum(), rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(distribution.marginals, marginals_of(arcs, trees), atol=1e-12)
         if labels == "none":
             assert found[i].labels is None
         for prediction in (found[i], found_mbr[i]):
             if labels == "joint":
                 chosen = [full[prediction.heads[m], m].argmax() for m in words]
-                assert prediction.labels == (None, *(model.label_names[c] for c in chosen))
+                assert prediction.labels == (None, *(label_names_of(model)[c] for c in chosen))
             if labels == "after":
-                assert model.labeller is not None
-                rows = model.labeller.score(model.label_weights, coded, np.array([i]), prediction.heads[None])[0]
-                assert prediction.labels == (None, *(model.label_names[c] for c in rows[1:].argmax(axis=1)))
+                assert model.after is not None
+                arcs_of_tree = CodedArcs(coded.some(np.array([i])), prediction.heads[None])
+                rows = model.after.scorer.scores(model.after.weights, arcs_of_tree)[0]
+                assert prediction.labels == (None, *(label_names_of(model)[c] for c in rows[1:].argmax(axis=1)))
     if labels == "joint":
         assert all(differ.values()), "another way to choose the tree would pass"
 
@@ -106,16 +125,13 @@ def marginals_of(scores: Floats, trees: Ints) -> Floats:
     return mu
 
 
-def test_order_batches_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_order_batches_and_threads() -> None:
     """Sentences come back in their order, alike whatever batches they were put in."""
     model, text = random_model("after", 3), sentences(40, 6, crossing=True)
-    alone = [model.predict([sentence])[0] for sentence in text]
+    alone = [predict(model, [sentence])[0] for sentence in text]
     for cells, threads in ((250_000, 1), (1, 1), (400, 1), (250_000, 3)):
-        monkeypatch.setattr(arc_model, "BATCH_CELLS", cells)
-        for one, other in zip(model.predict(text, threads=threads), alone, strict=True):
-            np.testing.assert_array_equal(one.heads, other.heads)
-            np.testing.assert_array_equal(one.scores, other.scores)
-            assert one.labels == other.labels
+        other = replace(model, decoder=TreeDecoder(model.trees, cells))
+        assert_same_predictions(predict(other, text, threads=threads), alone)
 
 
 @pytest.mark.parametrize("labels", LABEL_CHOICES)
@@ -125,38 +141,37 @@ def test_saved_and_loaded(tmp_path: Path, labels: str) -> None:
     Parser(model).save(path)
     again = Parser.load(path).model
     assert again.coder == model.coder
-    assert again.scorer.arcs.blocks == model.scorer.arcs.blocks
-    assert again.label_names == model.label_names
+    assert again.scorer.scorer.arcs.blocks == model.scorer.scorer.arcs.blocks
+    assert label_names_of(again) == label_names_of(model)
     assert (again.labeller is None) == (model.labeller is None)
-    assert (again.projective, again.single_root) == (model.projective, model.single_root)
+    assert again.trees == model.trees
     assert again.about == json.loads(json.dumps(model.about))
-    for ours, theirs in ((again.weights, model.weights), (again.label_weights, model.label_weights)):
-        assert ours.dtype == np.float32
+    for part in (weights_of, label_weights_of):
+        ours, theirs = part(again), part(model)
+        assert ours.dtype == np.float32 or not ours.size
         np.testing.assert_array_equal(ours, theirs.astype(np.float32))
     text = sentences(30, 7, crossing=True)
-    for one, other in zip(again.predict(text), model.predict(text), strict=True):
+    for one, other in zip(predict(again, text), predict(model, text), strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
         assert one.labels == other.labels
     Parser(again).save(tmp_path / "twice.headway")
-    twice = load_archive(tmp_path / "twice.headway", KIND)
-    assert twice.data == load_archive(path, KIND).data
-    for name, array in load_archive(path, KIND).arrays.items():
+    twice = load_archive(tmp_path / "twice.headway", ArcModel.kind)
+    assert twice.data == load_archive(path, ArcModel.kind).data
+    for name, array in load_archive(path, ArcModel.kind).arrays.items():
         np.testing.assert_array_equal(twice.arrays[name], array)
 
 
 @pytest.mark.parametrize("flags", [(True, False), (False, False), (True, True)])
 def test_the_tree_class_is_saved(tmp_path: Path, flags: tuple[bool, bool]) -> None:
-    model = replace(trained("none"), projective=flags[0], single_root=flags[1])
-    Parser(model).save(tmp_path / "a")
-    again = Parser.load(tmp_path / "a").model
-    assert (again.projective, again.single_root) == flags
+    Parser(trained("none").with_trees(TreeClass(*flags))).save(tmp_path / "a")
+    assert Parser.load(tmp_path / "a").model.trees == flags
 
 
 def tampered(change: Callable[[dict[str, Any], dict[str, Any]], None], labels: str = "after") -> Archive:
-    archive = with_words(trained(labels).to_archive(), None, None)
+    archive = with_text_members(trained(labels).to_archive(), None, None)
     data, arrays = json.loads(json.dumps(archive.data)), {k: v.copy() for k, v in archive.arrays.items()}
     change(data, arrays)
-    return Archive(KIND, data, arrays)
+    return Archive(ArcModel.kind, data, arrays)
 
 
 def put(data: Any, *path: Any) -> None:
@@ -209,8 +224,9 @@ HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "projective missing": lambda data, _: data.pop("projective"),
     "single_root missing": lambda data, _: data.pop("single_root"),
     "joint missing": lambda data, _: data.pop("joint"),
-    "model missing": lambda data, _: data.pop("model"),
-    "model another": lambda data, _: put(data, "model", "automata"),
+    "clusters missing": lambda data, _: data.pop("clusters"),
+    "tagger missing": lambda data, _: data.pop("tagger"),
+    "segmenter missing": lambda data, _: data.pop("segmenter"),
     "labeller missing": lambda data, _: data.pop("labeller"),
     "labeller null": lambda data, _: put(data, "labeller", None),
     "labeller a list": lambda data, _: put(data, "labeller", [1]),
@@ -232,7 +248,7 @@ def test_hostile_models(tmp_path: Path, name: str) -> None:
 def test_joint_features_need_labels(tmp_path: Path) -> None:
     def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
         data["joint"]["labels"] = []
-        arrays["weights"] = arrays["weights"][: trained("joint").scorer.arcs.size]
+        arrays["weights"] = arrays["weights"][: trained("joint").scorer.scorer.arcs.size]
 
     save_archive(tampered(change, "joint"), tmp_path / "a")
     with pytest.raises(ArchiveError, match="no labels"):
@@ -241,7 +257,7 @@ def test_joint_features_need_labels(tmp_path: Path) -> None:
 
 def test_files_that_are_no_model(tmp_path: Path) -> None:
     save_archive(Archive("checkpoint", {}, {}), tmp_path / "checkpoint")
-    with pytest.raises(ArchiveError, match="holds a 'checkpoint', not a parser"):
+    with pytest.raises(ArchiveError, match="holds a 'checkpoint', which is no kind of model known here"):
         Parser.load(tmp_path / "checkpoint")
     (tmp_path / "text").write_text("hello")
     for name in ("text", "absent", "."):
@@ -269,4 +285,4 @@ def test_damaged_models_are_refused_or_whole(tmp_path: Path) -> None:
         except ArchiveError:
             continue
         assert found.coder == saved.coder
-        np.testing.assert_array_equal(found.weights, saved.weights)
+        np.testing.assert_array_equal(weights_of(found), weights_of(saved))

@@ -7,28 +7,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
-from headway.models.arc_factored import ArcExamples, PartialExamples, code_trees
 
+from headway.arrays import TreeClass
 from headway.drawing import heatmap_drawing, tree_drawing
 from headway.drawing.terminal import tree_text
 from headway.errors import EvaluationError, TrainingError, TreebankError
 from headway.evaluation import evaluate, evaluate_conll2018
 from headway.features.coding import Coder
 from headway.learning import monitor as monitoring
+from headway.learning.monitor import Progress, Show
+from headway.models.labeller import AfterLabels
 from headway.pipeline import Parser
-from headway.training import (
-    Material,
-    Progress,
-    Settings,
-    Watch,
-    known_heads,
-    train_arcs,
-    train_labeller,
-    training_trees,
-)
+from headway.training.arc_problem import ArcProblem, PartialArcProblem
+from headway.training.arc_trainer import prepare_arcs
+from headway.training.data import CodedTrees, TrainingData, code_trees, known_heads, training_trees
+from headway.training.higher_order_trainer import prepare_parts
+from headway.training.labels import train_labels
+from headway.training.learners import latent_learner_of
+from headway.training.settings import Settings
+from headway.training.stages import Run
 from headway.treebank import Sentence, is_projective, require_tree, write_treebank
-from tests.models.toy_treebank import LABELS, sentences
+
+from ..models.model_parts import weights_of
+from ..models.toy_treebank import LABELS, sentences
+from .toy_trainings import fitted, prepared
 
 GOLD: dict[str, Any] = {"tags": "gold"}
 
@@ -57,18 +59,18 @@ def test_trees_with_unknown_heads_are_read_for_training_alone(tmp_path: Path) ->
     path = tmp_path / "some.conllu"
     write_treebank(text, path)
     settings = Settings().complete()
-    found = training_trees(path, settings, "x", partial=True)
+    found = training_trees(path, settings.trees, "x", partial=True)
     assert [s.forms for s in found] == [s.forms for s in text]
     for one, other in zip(found, text, strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
     assert found[-1].heads is None
     with pytest.raises(TreebankError, match="has no HEAD but others have"):
-        training_trees(path, settings, "x")
+        training_trees(path, settings.trees, "x")
     for source in (text, text[-1:]):
         with pytest.raises(TreebankError, match="has no head"):
-            training_trees(source, settings, "x")
+            training_trees(source, settings.trees, "x")
     with pytest.raises(TreebankError, match="has no heads; annotate it"):
-        training_trees(text[-1:], settings, "x", partial=True)
+        training_trees(text[-1:], settings.trees, "x", partial=True)
 
 
 def test_known_heads_that_no_tree_has() -> None:
@@ -77,16 +79,16 @@ def test_known_heads_that_no_tree_has() -> None:
     fine = Sentence.from_words(["a", "b"], heads=[-1, 0, -1], partial=True)
     bare = Sentence.from_words(["a"])
     with pytest.raises(TreebankError, match="the heads form a cycle"):
-        training_trees([fine, cyclic], Settings(), "x", partial=True)
+        training_trees([fine, cyclic], TreeClass(), "x", partial=True)
     with pytest.raises(TrainingError, match=r"x: 1 of 2 trees have several words on the root.*--multi-root"):
-        training_trees([fine, rooted, bare], Settings(), "x", partial=True)
-    assert training_trees([fine, rooted], Settings(single_root=False), "x", partial=True) == [fine, rooted]
+        training_trees([fine, rooted, bare], TreeClass(), "x", partial=True)
+    assert training_trees([fine, rooted], TreeClass(single_root=False), "x", partial=True) == [fine, rooted]
 
 
 def test_projective_training_forgets_known_heads_that_cross() -> None:
     crossing = Sentence.from_words(["a", "b", "c", "d"], heads=[-1, 3, 4, -1, -1], partial=True)
     bare = Sentence.from_words(["a", "b"])
-    found, same = training_trees([crossing, bare], Settings(projective=True), "x", partial=True)
+    found, same = training_trees([crossing, bare], TreeClass(projective=True), "x", partial=True)
     assert found.heads is not None
     assert known_heads([found, same]) == (1, 6)
     assert same is bare
@@ -108,10 +110,10 @@ def test_known_heads_are_counted() -> None:
 @pytest.mark.parametrize("learner", ["perceptron", "margin"])
 def test_heads_of_arc_models_stay_hidden(learner: Any) -> None:
     text = hidden(sentences(12, 1), 0.5)
-    material = Material.of(text, Settings(learner=learner).complete(), 1)
-    assert isinstance(material.examples, PartialExamples)
+    material = prepared(Settings(learner=learner).complete(), text)
+    assert isinstance(material.problem, PartialArcProblem)
     annotated = [s for s in text if s.heads is not None]
-    np.testing.assert_array_equal(material.examples.heads, code_trees(annotated, material.coder, ()).heads)
+    np.testing.assert_array_equal(material.problem.heads, code_trees(annotated, material.coder, ()).heads)
     assert material.labels == LABELS or set(material.labels) < set(LABELS)
     assert "_" not in material.labels
 
@@ -132,10 +134,12 @@ def test_others_get_whole_trees_with_the_known_heads(settings: dict[str, Any], p
     text = hidden(whole, 0.5)
     chosen = Settings(**settings, projective=projective).complete()
     stages: list[str] = []
-    material = Material.of(text, chosen, 1, lambda progress: stages.append(progress.stage))
+    run = Run(show=lambda progress: stages.append(progress.stage))
+    prepare = prepare_arcs if chosen.model == "arc" else prepare_parts
+    material = prepare(TrainingData(text), chosen, run)
     assert stages.count("hidden heads") <= 10
     assert stages[0] == "hidden heads"
-    assert not isinstance(material.examples, PartialExamples)
+    assert not isinstance(material.problem, PartialArcProblem)
     assert not material.trees.is_partial
     annotated = [(s, gold) for s, gold in zip(text, whole, strict=True) if s.heads is not None]
     right = total = 0
@@ -165,8 +169,8 @@ def test_others_get_whole_trees_with_the_known_heads(settings: dict[str, Any], p
 def test_whole_trees_are_as_they_were() -> None:
     text = sentences(8, 2)
     for labels in ("after", "joint"):
-        material = Material.of(text, Settings(labels=labels).complete(), 1)  # type: ignore[arg-type]
-        assert isinstance(material.examples, ArcExamples)
+        material = prepared(Settings(labels=labels).complete(), text)  # type: ignore[arg-type]
+        assert isinstance(material.problem, ArcProblem)
         assert material.labels == tuple(sorted({x for s in text for x in s.labels[1:]}))  # type: ignore[index, type-var]
 
 
@@ -178,16 +182,18 @@ def test_the_labeller_learns_from_known_labels_alone() -> None:
     unknown = np.random.default_rng(0).random(trees.heads.shape) < 0.6
     some = trees._replace(heads=np.where(unknown, -1, trees.heads), labels=np.where(unknown, -1, trees.labels))
     same_heads = trees._replace(labels=some.labels)
-    settings = Settings().complete()
-    scorer, weights = train_labeller(coder, some, LABELS, settings, None, tree=False)
-    other, others = train_labeller(coder, same_heads, LABELS, settings, None, tree=False)
-    assert scorer.features.blocks == other.features.blocks
-    np.testing.assert_array_equal(weights, others)
+
+    def labeller(data: CodedTrees, show: Show | None = None) -> AfterLabels:
+        return train_labels(coder, data, LABELS, Settings().complete(), Run(show=show), tree=False)
+
+    found, other = labeller(some), labeller(same_heads)
+    assert found.scorer.features.blocks == other.scorer.features.blocks
+    np.testing.assert_array_equal(found.weights, other.weights)
     mistakes: list[float] = []
-    train_labeller(coder, some, LABELS, settings, lambda p: mistakes.append(p.figures["mistakes"]), tree=False)
+    labeller(some, lambda p: mistakes.append(p.figures["mistakes"]))
     assert mistakes[0] > 0 == mistakes[-1]  # nothing is missed where nothing is known
     elsewhere = trees._replace(labels=np.where(unknown & (trees.labels >= 0), 0, trees.labels))
-    assert not np.array_equal(weights, train_labeller(coder, elsewhere, LABELS, settings, None, tree=False)[1])
+    assert not np.array_equal(found.weights, labeller(elsewhere).weights)
 
 
 # Parsers
@@ -198,7 +204,7 @@ def test_the_labeller_learns_from_known_labels_alone() -> None:
     [
         {},
         {"learner": "perceptron", "tags": "gold"},
-        {"projective": True, "tags": "gold", "trainings": 2},
+        {"projective": True, "tags": "gold", "runs": 2},
         {"learner": "loglinear", "epochs": 15, "tags": "gold"},
         {"model": "sibling", "epochs": 3, "tags": "gold"},
     ],
@@ -214,7 +220,7 @@ def test_a_parser_from_a_third_of_the_heads(settings: dict[str, Any], tmp_path: 
     assert scores.uas > 95
     assert scores.las > 90
     about = parser.model.about["train"]
-    known, words = known_heads(training_trees(path, Settings(projective="projective" in settings), "", partial=True))
+    known, words = known_heads(training_trees(path, TreeClass("projective" in settings), "", partial=True))
     assert about["heads"] == {"known": known, "words": words}
     assert about["sentences"] == len(text)
     again = tmp_path / "m.headway"
@@ -283,16 +289,14 @@ def test_training_goes_on_from_a_checkpoint(tmp_path: Path, monkeypatch: pytest.
     assert checkpoint.exists()
     resumed = Parser.train(text, checkpoint=checkpoint, **options)
     assert resumed.model.about["history"] == whole.model.about["history"]
-    np.testing.assert_array_equal(resumed.model.weights, whole.model.weights)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(weights_of(resumed.model), weights_of(whole.model))
 
 
-def test_several_trainings_are_averaged() -> None:
+def test_several_runs_are_averaged() -> None:
     text, one = hidden(sentences(12, 1), 0.4), Settings(learner="perceptron", epochs=2, labels="none").complete()
-    material = Material.of(text, one, 1)
-    each = [
-        train_arcs(material, Settings(learner="perceptron", epochs=2, seed=s).complete(), Watch()).best for s in (0, 1)
-    ]
-    both = train_arcs(material, Settings(learner="perceptron", epochs=2, trainings=2).complete(), Watch()).best
+    material = prepared(one, text)
+    each = [fitted(material, Settings(learner="perceptron", epochs=2, seed=s).complete()).best for s in (0, 1)]
+    both = fitted(material, Settings(learner="perceptron", epochs=2, runs=2).complete()).best
     np.testing.assert_allclose(both, (each[0] + each[1]) / 2, rtol=1e-12, atol=1e-12)  # type: ignore[operator]
     assert not np.array_equal(each[0], each[1])
 
@@ -325,10 +329,10 @@ def test_all_heads_known_is_the_perceptron(learner: Any, single_root: bool) -> N
     """The latent learner as settings make it, on whole trees and at temperature 0."""
     text = sentences(20, 5, crossing=True, two_roots=not single_root)
     settings = Settings(learner=learner, single_root=single_root, epochs=2, labels="none").complete()
-    material = Material.of(text, settings, 1)
-    assert isinstance(material.structures, Trees)
-    assert isinstance(material.examples, ArcExamples)
-    latent = PartialExamples(material.examples.scorer, *material.trees[:2], single_root=single_root)
-    weights = settings.learn_latent(latent).fit(latent, lambda _: True)
-    np.testing.assert_array_equal(weights, train_arcs(material, settings, Watch()).best)
+    material = prepared(settings, text)
+    problem = material.problem
+    assert isinstance(problem, ArcProblem)
+    latent = PartialArcProblem(problem.scorer, problem.structures, *material.trees[:2])
+    weights = latent_learner_of(settings).fit(latent, lambda _: True)
+    np.testing.assert_array_equal(weights, fitted(material, settings).best)
     assert weights.any()
