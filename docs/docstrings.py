@@ -1,4 +1,4 @@
-"""For mkdocstrings: docstrings are Markdown but for their doctests, which become code blocks here."""
+"""For mkdocstrings: docstrings are Markdown except for their doctests, which become code blocks here."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from griffe import Extension, Object
 
-# from a line with the prompt to the next blank line
+# From a line with the prompt to the next blank line
 _DOCTEST = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class Doctests(Extension):
-    """Fences around the examples of every docstring."""
+    """Put fences around the examples of every docstring."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Called for everything that is documented."""

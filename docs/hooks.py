@@ -1,7 +1,7 @@
-"""What the site takes from the repository at build time: the commands' own help, and results that pages link to.
+"""What the site takes from the repository at build time: the help of all commands, and the results that pages link to.
 
-A page writes `<!-- help -->` where the help of all commands belongs. Links that leave docs/ (`../experiments/...`) are
-as they must be for readers of the repository; on the site the files they name are pages too, and the links follow them.
+`<!-- help -->` in a page is replaced by the help of all commands. Links that leave docs/ (`../experiments/...`) are
+written for readers of the repository; the site has the files they name, too, and the links are changed to lead there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ SHOWN = (
     "experiments/*/tables.md",
     "experiments/*/*/tables.md",
     "experiments/*/*.svg",
+    "experiments/english/results/en.json",
     "experiments/README.md",
     "experiments/segmentation/README.md",
 )
@@ -27,7 +28,7 @@ _OUTSIDE = re.compile(r"\]\(((?:\.\./)+)((?:benchmarks|experiments)/[^)#\s]*)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Results that are committed elsewhere become part of the site."""
+    """Add the results that are committed outside docs/."""
     for pattern in SHOWN:
         for path in sorted(REPOSITORY.glob(pattern)):
             name = path.relative_to(REPOSITORY).as_posix()
@@ -36,7 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Help, and links into the repository: docs/ is one level that the site does not have."""
+    """Insert the help, and change links into the repository: the site does not have the level docs/."""
     if _HELP in markdown:
         markdown = markdown.replace(_HELP, commands())
     if page.file.src_uri.startswith(("benchmarks/", "experiments/")):
@@ -45,7 +46,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def commands() -> str:
-    """`headway --help` and that of every command, as the program prints them."""
+    """The output of `headway --help` and of every command's `--help`."""
     import typer
     from typer.testing import CliRunner
 
