@@ -257,6 +257,6 @@ def _in_case(words: tuple[str, ...], form: str) -> tuple[str, ...]:
 
 def _as_sentence(tokens: Sequence[_Found], spaces: Sequence[bool], offset: int) -> Sentence:
     """A sentence with its offsets; `spaces` are where white space, or the end, follows a token."""
-    found = ((form, words, space) for (form, words, _), space in zip(tokens, spaces, strict=True))
+    found = zip([token.form for token in tokens], [token.words for token in tokens], spaces, strict=True)
     offsets = tuple((start + offset, end + offset) for token in tokens for start, end in token.ranges)
     return sentence_from_tokens(found, offsets)
