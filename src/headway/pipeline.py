@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
 from headway.embedded import embedded_model
-from headway.errors import TrainingError, TreebankError
+from headway.errors import TrainingError
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
 from headway.models.portions import portions
@@ -27,6 +26,7 @@ from headway.parsed import Parsed
 from headway.text.saved import text_models_of, with_text_members
 from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger
+from headway.text.tokens import is_tokens, sentence_of
 from headway.training.data import (
     Source,
     TrainingData,
@@ -39,7 +39,7 @@ from headway.training.data import (
 from headway.training.grammar_settings import GrammarSettings
 from headway.training.rules_trainer import train_from_rules
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
-from headway.training.stages import Checkpoint, Run, signature
+from headway.training.stages import Run, signature
 from headway.training.text_models import TextModels, train_text_models
 from headway.training.trainers import require_trainable, trainer_of
 from headway.treebank import Sentence
@@ -92,7 +92,7 @@ class Parser:
         gold = development_trees(dev)
         more = [] if text is None else training_text(text, name_of_source(text, "the text"))
         signed = signature(chosen, checksum(trees), checksum(gold or []), checksum(more))
-        run = _run(threads, show, checkpoint, signed)
+        run = Run.of(threads, show, checkpoint, signed)
         text_models, data = train_text_models(trees, gold, more, chosen, run)
         return cls.of(trainer(data, chosen, run), text_models)
 
@@ -121,7 +121,7 @@ class Parser:
         sentences = training_text(text, name_of_source(text, "the text"))
         gold = development_trees(dev)
         signed = signature(chosen, checksum(sentences), checksum(gold or []), read.to_toml())
-        run = _run(threads, show, checkpoint, signed)
+        run = Run.of(threads, show, checkpoint, signed)
         text_models, data = train_text_models(sentences, gold, [], chosen, run)
         return cls.of(train_from_rules(data, read, chosen, run), text_models)
 
@@ -138,7 +138,7 @@ class Parser:
         chosen = GrammarSettings(**settings).complete()
         frame = Settings(projective=True, single_root=chosen.single_root, tags=chosen.tags, seed=chosen.seed).complete()
         trees = training_trees(train, frame.trees, name_of_source(train, "the training data"))
-        gold, run = development_trees(dev), _run(threads, show, None, "")
+        gold, run = development_trees(dev), Run.of(threads, show)
         text_models, data = TextModels(), TrainingData(trees, gold, sha256=checksum(trees))
         if chosen.tags == "predicted":
             text_models, data = train_text_models(trees, gold, [], frame, run)
@@ -207,7 +207,7 @@ class Parser:
         `exact`, higher-order models stop where dual decomposition stops: `status` and `gap` say what that proves.
         """
         options = Options(mbr, exact)
-        if isinstance(text, str | Sentence) or _is_tokens(text):
+        if isinstance(text, str | Sentence) or is_tokens(text):
             return next(self._parse([cast(Text, text)], options, threads, retag))
         return self._parse(text, options, threads, retag)
 
@@ -243,23 +243,4 @@ class Parser:
                 "the model has no tagger, as it was trained on gold tags; give it sentences with tags "
                 "(Sentence.from_words), or train one with tags='predicted'"
             )
-        return self._require_segmenter().sentence(text) if isinstance(text, str) else _from_tokens(text)
-
-
-def _run(threads: int, show: Show | None, checkpoint: str | os.PathLike[str] | None, signed: str) -> Run:
-    return Run(executor_for(threads), show, None if checkpoint is None else Checkpoint(Path(checkpoint), signed))
-
-
-def _is_tokens(text: object) -> bool:
-    return isinstance(text, list | tuple) and bool(text) and all(isinstance(token, str) for token in text)
-
-
-def _from_tokens(tokens: Iterable[str]) -> Sentence:
-    words = list(tokens)
-    for token in words:
-        if token.split() != [token]:
-            raise TreebankError(
-                f"the token {token[:40]!r} is empty or has white space in it; for sentences of raw text give an "
-                "iterator of them, or parse_text one text"
-            )
-    return Sentence.from_words(words)
+        return self._require_segmenter().sentence(text) if isinstance(text, str) else sentence_of(text)

@@ -39,7 +39,7 @@ from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.models.protocol import Description, Options, Prediction, Task
-from headway.models.saved import coder_data, coder_of, labeller_members, labeller_of, required_columns
+from headway.models.saved import coder_data, coder_of, flag_of, labeller_members, labeller_of, required_columns
 from headway.models.tree_decoder import BATCH_CELLS
 from headway.parallel import Executor
 from headway.treebank import Sentence
@@ -245,14 +245,14 @@ class GrammarModel:
             raise ValueError(f"{backed_off} of its sequences are deterministic")
         deterministic = _operators_of("deterministic_", archive, symbols.size) if backed_off else None
         lexical = None
-        if data["lexical"] is not None:
-            tables = {name.removeprefix(_LEXICAL): table for name, table in arrays.items() if name.startswith(_LEXICAL)}
+        tables = {name.removeprefix(_LEXICAL): table for name, table in arrays.items() if name.startswith(_LEXICAL)}
+        if tables or data["lexical"] is not None:
             lexical = LexicalGrammar.from_arrays(data["lexical"], tables)
         return cls(
             coder,
             Grammar(symbols, _operators_of("", archive, symbols.size), deterministic, backed_off, lexical),
             labeller_of(archive, coder),
-            bool(data["single_root"]),
+            flag_of(data, "single_root"),
             dict(data["about"]),
         )
 

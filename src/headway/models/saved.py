@@ -24,7 +24,15 @@ Data = dict[str, Any]
 
 def trees_of(data: Mapping[str, Any]) -> TreeClass:
     """The class of a model's trees."""
-    return TreeClass(bool(data["projective"]), bool(data["single_root"]))
+    return TreeClass(flag_of(data, "projective"), flag_of(data, "single_root"))
+
+
+def flag_of(data: Mapping[str, Any], name: str) -> bool:
+    """A field that is true or false, and nothing else."""
+    flag = data[name]
+    if not isinstance(flag, bool):
+        raise ValueError(f"{name} is neither true nor false")
+    return flag
 
 
 def coder_data(coder: Coder) -> Data:

@@ -27,7 +27,7 @@ from headway.training.labels import train_labels
 from headway.training.learners import latent_learner_of, learner_of, require_fit
 from headway.training.preparation import about, bound, fit
 from headway.training.settings import Settings
-from headway.training.stages import Fit, Run
+from headway.training.stages import Fit, Run, calibration_stage
 from headway.treebank import Sentence
 
 # Of trees of which some heads are unknown: all trees with the known ones count, in proportion to exp(score / T).
@@ -79,7 +79,10 @@ class ArcPreparation:
         dev, scale = self.dev, 1.0
         if dev is not None:
             scale = run.stage(
-                "calibration", lambda: dev.scale(best), lambda x: ({"scale": x}, {}), lambda a: float(a.data["scale"])
+                calibration_stage(settings),
+                lambda: dev.scale(best),
+                lambda x: ({"scale": x}, {}),
+                lambda archive: float(archive.data["scale"]),
             )
         after = None
         if settings.labels == "after":
@@ -169,7 +172,8 @@ def fill_in_heads(
     scorer = ArcScorer(arc_features(load_templates(chosen.templates), coder, trees, sentences, ()))
     structures = Trees(chosen.trees, run.executor)
     problem = PartialArcProblem(scorer, structures, trees.coded, trees.heads, temperature_of(chosen))
-    fitted = run.fit("hidden-heads", bound(latent_learner_of(chosen), problem), problem.size, chosen)
+    learner = bound(latent_learner_of(chosen), problem)
+    fitted = run.fit("hidden-heads", learner, problem.size, chosen, shown="hidden heads")
     assert fitted.best is not None
     heads, numbers = trees.heads.copy(), trees.labels.copy()
     for which in groups_by_length(problem.lengths, BATCH_CELLS):

@@ -32,7 +32,7 @@ from headway.training.learners import learner_of, require_fit
 from headway.training.part_problem import PartProblem
 from headway.training.preparation import about, bound, fit
 from headway.training.settings import Settings
-from headway.training.stages import Fit, Run
+from headway.training.stages import Fit, Run, calibration_stage
 from headway.treebank import Sentence, require_tree
 
 
@@ -84,7 +84,9 @@ class PartPreparation:
         labeller = None
         if settings.labels == "after":
             labeller = train_labels(self.coder, self.trees, self.labels, settings, run, tree=True)
-        left = self.dev.coverage if self.dev else coverage(self.pruner, self.trees.coded, self.trees.heads)
+        left = (
+            self.dev.coverage if self.dev else coverage(self.pruner, self.trees.coded, self.trees.heads, run.executor)
+        )
         pruning = {
             "measured_on": "development" if self.dev else "training",
             "recall": left.recall,
@@ -103,7 +105,7 @@ class PartPreparation:
         if dev is None:
             return model
         calibration = run.stage(
-            "calibration",
+            calibration_stage(settings),
             lambda: calibrate(model, dev, run),
             lambda x: ({"calibration": [x.pi, x.kappa]}, {}),
             lambda archive: Calibration(*map(float, archive.data["calibration"])),

@@ -8,6 +8,7 @@ or a kill, the same training does nothing again that was finished. The folder go
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from headway.errors import ArchiveError
 from headway.features.templates import load_templates
 from headway.learning.monitor import KIND, Monitor, Show
 from headway.learning.progress import Report, State
-from headway.parallel import SERIAL, Executor
+from headway.parallel import SERIAL, Executor, executor_for
 from headway.training.settings import Settings
 
 T = TypeVar("T")
@@ -49,6 +50,18 @@ class Run:
     executor: Executor = SERIAL
     show: Show | None = None
     checkpoint: Checkpoint | None = None
+
+    @classmethod
+    def of(
+        cls,
+        threads: int,
+        show: Show | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        signature: str = "",
+    ) -> Run:
+        """A run on so many threads, resumed from the folder `checkpoint` if there is anything in it."""
+        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), signature)
+        return cls(executor_for(threads), show, kept)
 
     def stage(self, name: str, make: Callable[[], T], save: Callable[[T], Saved], read: Callable[[Archive], T]) -> T:
         """What `make` gives; after an interruption, what it gave then."""
@@ -86,6 +99,11 @@ class Run:
         monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, path, signature)
         monitor.watch(fit, size)
         return monitor
+
+
+def calibration_stage(settings: Settings) -> str:
+    """The name of the calibration: the weights it belongs to depend on how many passes are made."""
+    return f"calibration-{settings.epochs}-{settings.patience}"
 
 
 def remove_stages(folder: Path) -> None:
