@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine with Python 3.11: `make demo` and `make test`.
+# On a fresh machine with Python 3.11, two commands do everything: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,7 +30,7 @@ format: $(VENV)/ready
 docs: $(VENV)/ready
 	$(BIN)/mkdocs build --strict
 
-# The English model that comes along, from UD English-EWT in the folder DATA: half an hour.
+# Rebuild the included English model from UD English-EWT in the folder DATA: half an hour.
 embedded: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet spacy-lookups-data==1.0.5
 	$(BIN)/headway reproduce english --data $(DATA) --language en

@@ -1,7 +1,7 @@
-"""Headway at work: `make demo`.
+"""A demonstration of Headway: `make demo`.
 
-Parses a few English sentences with the model that comes along, draws the trees in the terminal and the first as a
-picture (build/demo.svg), and shows the arc it is least sure of beside the other heads that word could have.
+Parses a few English sentences with the included model, draws the trees in the terminal and the first one as a picture
+(build/demo.svg), and shows the least probable arc together with the other likely heads of that word.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from pathlib import Path
 
 import headway as hw
 from headway.drawing import tree_text
-from headway.pipeline import Parsed
+from headway.parsed import Parsed
 
 TEXT = "She saw the man with a telescope. What are you looking for? I shot an elephant in my pajamas."
 MOST_HEADS = 4
-BELOW = 0.75  # arcs less probable than that are marked
+UNSURE_BELOW = 0.75  # arcs less probable than this are marked
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--svg", type=Path, default=Path("build/demo.svg"), help="where the picture goes")
+    parser.add_argument("--svg", type=Path, default=Path("build/demo.svg"), help="where to write the picture")
     picture = parser.parse_args().svg
     print(f"headway {hw.__version__}: Parser.load('en').parse_text(...)\n")
     parsed = list(hw.Parser.load("en").parse_text(TEXT))
     for found in parsed:
         print(title(found))
         print(tree(found))
-    print(unsure(parsed))
+    print(least_probable(parsed))
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(parsed[0].to_svg(), encoding="utf-8")
-    print(f"\nthe first tree as a picture: {picture}")
+    print(f"\nA picture of the first tree: {picture}")
 
 
 def title(parsed: Parsed) -> str:
-    """The words, and what is proved of their tree."""
+    """The words, and what is proved about their tree."""
     return f"{' '.join(parsed.sentence.forms)}   ({parsed.status}: no other tree scores higher)"
 
 
 def tree(parsed: Parsed) -> str:
-    """The tree as text, unsure arcs marked."""
+    """The tree as text, with uncertain arcs marked."""
     options = {"color": sys.stdout.isatty(), "width": shutil.get_terminal_size().columns}
-    return tree_text(parsed.sentence, parsed.confidence.arcs, unsure_below=BELOW, **options) + "\n"
+    return tree_text(parsed.sentence, parsed.confidence.arcs, unsure_below=UNSURE_BELOW, **options) + "\n"
 
 
-def unsure(parsed: list[Parsed]) -> str:
-    """The arc of lowest probability, and the likeliest heads of its word."""
+def least_probable(parsed: list[Parsed]) -> str:
+    """The least probable arc of all, and the most likely heads of its word."""
     least = min(parsed, key=lambda found: found.confidence.arcs.min())
     m = int(least.confidence.arcs.argmin())
     words = ("ROOT", *least.sentence.forms)
     column = least.marginals[:, m]
-    lines = [f"The least sure arc is that of {words[m]!r} (word {m}). Its likeliest heads:"]
+    lines = [f"The least certain arc is the one to {words[m]!r} (word {m}). Its most likely heads:"]
     for h in column.argsort()[::-1][:MOST_HEADS]:
         chosen = f"   <- chosen, as {least.labels[m]}" if h == least.heads[m] else ""
         lines.append(f"  {column[h]:6.1%}  {words[h]}{chosen}")

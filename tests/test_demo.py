@@ -1,4 +1,4 @@
-"""The tiny treebank is sound and learnable, and the demo shows what the parser says."""
+"""The tiny treebank is sound and learnable, and the demo shows what the parser finds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 TINY = EXAMPLES / "tiny.conllu"
 OPEN = {"ADJ", "ADV", "NOUN", "NUM", "PRON", "PROPN", "VERB"}
 FUNCTION = {"ADP", "AUX", "CCONJ", "DET", "PART", "PUNCT", "SCONJ"}
-ONE_A_HEAD = {"nsubj", "nsubj:pass", "obj", "iobj", "cop", "expl"}
+ONCE_PER_HEAD = {"nsubj", "nsubj:pass", "obj", "iobj", "cop", "expl"}
 
 
 @cache
@@ -57,7 +57,7 @@ def test_tiny_is_forty_trees_with_one_root() -> None:
     assert sum(not is_projective(require_tree(sentence)) for sentence in treebank()) >= 2
 
 
-def test_tiny_says_where_it_comes_from() -> None:
+def test_tiny_states_its_origin() -> None:
     first, *_ = treebank()[0].layout.comments
     assert "written for Headway" in first
     assert "Apache-2.0" in first
@@ -90,11 +90,11 @@ def test_tiny_keeps_the_rules_of_universal_dependencies(number: int) -> None:
             assert heads[m] < m
     for h in range(1, len(heads)):
         below = [labels[m] for m in range(1, len(heads)) if heads[m] == h]
-        assert all(below.count(label) <= 1 for label in ONE_A_HEAD)
+        assert all(below.count(label) <= 1 for label in ONCE_PER_HEAD)
 
 
 def test_tiny_can_be_learned(tmp_path: Path) -> None:
-    """A saved parser, trained on the file, gives most of the file's trees back to the words alone."""
+    """A saved parser, trained on the file, finds most of the file's trees for the bare words and tags."""
     path = tmp_path / "tiny.headway"
     Parser.train(TINY, learner="margin", epochs=10, tags="gold").save(path)
     bare = [Sentence.from_words(s.forms, lemmas=s.lemmas, upos=s.upos) for s in treebank()]
@@ -124,20 +124,20 @@ def test_the_demo_draws_every_sentence_as_the_parser_parses_it() -> None:
     for found in parsed:
         assert " ".join(found.sentence.forms) in printed
         assert str(found.status) in ("CERTIFIED", "EXACT")  # it says that no other tree scores higher
-        for line in tree_text(found.sentence, found.confidence.arcs, below=load_demo().BELOW).splitlines():
+        for line in tree_text(found.sentence, found.confidence.arcs, unsure_below=load_demo().UNSURE_BELOW).splitlines():
             assert line.rstrip() in printed
     assert picture == parsed[0].to_svg()
     drawn = "".join(ElementTree.fromstring(picture).itertext())
     assert all(form in drawn for form in parsed[0].sentence.forms)
 
 
-def test_the_demo_shows_the_least_sure_arc_and_its_alternatives() -> None:
+def test_the_demo_shows_the_least_certain_arc_and_its_alternatives() -> None:
     printed, _ = shown()
     parsed = list(Parser.load("en").parse_text(load_demo().TEXT))
     least = min(float(found.confidence.arcs.min()) for found in parsed)
     (chosen,) = (line for line in printed.splitlines() if "<- chosen" in line)
     assert chosen.split()[0] == f"{least:.1%}"
-    heads = printed.partition("Its likeliest heads:\n")[2].partition("\n\n")[0].splitlines()
+    heads = printed.partition("Its most likely heads:\n")[2].partition("\n\n")[0].splitlines()
     shares = [float(line.split("%")[0]) for line in heads]
     assert len(shares) == 4
     assert shares == sorted(shares, reverse=True)

@@ -1,8 +1,8 @@
 """The pages of docs/: their examples run, their links lead somewhere, and the site builds without a warning.
 
-`>>>` blocks are doctests, a page at a time, in an empty folder with the treebanks of examples/. In `console` blocks
-each line after `$ ` is run there too and must succeed; what is shown of its output must be in it, line by line; `...`
-stands for what is left out.
+`>>>` blocks are doctests, run page by page in an empty folder with the treebanks of examples/. In `console` blocks, every
+line after `$ ` is run there, too, and must succeed; each line of output that the page shows must be printed; `...` stands
+for what is left out.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def run_doctest(block: str, names: dict[str, Any], page: Path, line: int) -> Non
 
 
 def run_commands(block: str, page: Path, line: int) -> None:
-    """Each command with what the page shows of its output."""
-    # the `headway` of this environment, installed as a command or not
+    """Run each command and compare what the page shows of its output."""
+    # The `headway` of this environment, whether or not it is installed as a command
     headway = f'headway() {{ {shlex.quote(sys.executable)} -m headway "$@"; }}'
     environment = {**os.environ, "HEADWAY_QUIET": "1", "COLUMNS": "100"}
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
@@ -97,5 +97,5 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     reference = (tmp_path / "site" / "reference" / "command-line" / "index.html").read_text("utf-8")
     assert "headway evaluate" in reference
-    assert "--prune-threshold" in reference  # the commands' own help, not a copy
+    assert "--prune-threshold" in reference  # generated from the commands' help, not copied
     assert "TreeDistribution" in (tmp_path / "site" / "reference" / "inference" / "index.html").read_text("utf-8")

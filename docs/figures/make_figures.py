@@ -1,12 +1,12 @@
 """The figures of the theory pages: `python docs/figures/make_figures.py` (needs the extra `figures`; a minute).
 
 marginal_error   the largest relative error of a sentence's marginals, by escape walks and by the inverse of the
-                 Laplacian, as the scores grow; the truth is the same inverse in decimals of `DIGITS` digits.
-walk             a walk from a word to the root, before which it may meet another word.
+                 Laplacian, as the scores grow; the reference is the same inverse in decimals of `DIGITS` digits.
+walk             a walk from a word to the root, on which it may meet another word.
 convergence      dual decomposition on one hard random instance, step by step, and what branch and bound then proves.
-reliability      the English model's arcs by probability, and how many of them are right: experiments/english/results.
+reliability      the English model's arcs by probability, and how many of them are correct: experiments/english/results.
 
-The numbers drawn are printed, and written beside the figures as figures.json.
+The numbers drawn are printed, and written next to the figures as figures.json.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 HERE = Path(__file__).parent
 ENGLISH = HERE.parent.parent / "experiments" / "english" / "results" / "en.json"
-# Of Okabe and Ito, told apart by everyone
+# From the palette of Okabe and Ito, which is safe for colour-blind readers
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "0.55"
 STYLE = {"svg.hashsalt": "headway", "axes.spines.top": False, "axes.spines.right": False, "font.size": 11}
 
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def marginal_errors() -> dict[str, Any]:
-    """For every scale of normal scores, each sentence's largest relative error: the worst sentence, and the median."""
+    """For every scale of normal scores, each sentence's largest relative error: the worst sentence and the median."""
     rows: dict[str, list[float]] = {"escape_walks": [], "escape_walks_median": [], "inverse": [], "inverse_median": []}
     for scale in SCALES:
         rng = np.random.default_rng(2007)
@@ -83,7 +83,7 @@ def relative_error(found: Floats, truth: Floats) -> float:
 
 
 def weights_of(scores: Floats) -> Floats:
-    """Each word's scores less its largest: the marginals stay, and no exponential overflows."""
+    """Each word's scores minus its largest: the marginals stay the same, and no exponential overflows."""
     shifted = scores.copy()
     np.fill_diagonal(shifted, -np.inf)
     return shifted[:, 1:] - shifted[:, 1:].max(axis=0)
@@ -103,7 +103,7 @@ def inverse_marginals(scores: Floats) -> Floats:
 
 
 def exact_marginals(scores: Floats) -> Floats:
-    """The same in decimals, the inverse by Gauss and Jordan."""
+    """The same in decimals, with the inverse by Gauss-Jordan elimination."""
     with localcontext(prec=DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN):
         logs = weights_of(scores)
         weights = np.array([[exponential(x) for x in row] for row in logs])
@@ -114,7 +114,7 @@ def exact_marginals(scores: Floats) -> Floats:
 
 
 def exponential(x: float) -> Decimal:
-    """To 50 digits, which is enough: what loses digits is the inverse, not the weights it is taken of."""
+    """To 50 digits, which is enough: the inverse loses digits, not the weights that go into it."""
     with localcontext(prec=50):
         return Decimal(float(x)).exp() if x > -np.inf else Decimal(0)
 
@@ -133,7 +133,7 @@ def decimal_inverse(matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def from_inverse(root: NDArray[Any], words: NDArray[Any], inverse: NDArray[Any]) -> Floats:
-    """koo2007's marginals [head, modifier]; where the inverse is multiplied out the two terms cancel."""
+    """koo2007's marginals [head, modifier]; the difference of the two terms is where digits cancel."""
     n = len(root)
     found = np.zeros((n + 1, n + 1), inverse.dtype)
     for m in range(n):
@@ -178,7 +178,7 @@ def draw_errors(errors: dict[str, Any]) -> Figure:
 
 
 def draw_walk() -> Figure:
-    """Five words and the root; the walk from "saw" that gets to the root before it meets "with"."""
+    """Five words and the root; the walk from "man" that reaches the root before it meets "with"."""
     words = ["She", "saw", "the", "man", "with"]
     figure = Figure(figsize=(6.4, 3.3), layout="constrained")
     axes = figure.subplots()
@@ -230,7 +230,7 @@ def draw_walk() -> Figure:
 
 
 def hard_instance() -> dict[str, Any]:
-    """Random sibling scores that bring no certificate: the steps, and the optimum branch and bound proves."""
+    """Random sibling scores without a certificate: the steps, and the optimum that branch and bound proves."""
     rng = np.random.default_rng(HARD_SEED)
     nodes = HARD_WORDS + 1
     parts = hw.SiblingParts.dense(rng.normal(size=(nodes, nodes)), rng.normal(size=(nodes, nodes, nodes)))
@@ -252,7 +252,7 @@ def hard_instance() -> dict[str, Any]:
 
 
 def draw_convergence(found: dict[str, Any]) -> Figure:
-    """All steps, and on the right the last ones, where the bound no longer falls."""
+    """All steps, and on the right the last ones, where the bound no longer decreases."""
     figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     whole, last = figure.subplots(1, 2, width_ratios=(3, 2))
     primal, dual, optimum = found["primal"], found["dual"], found["optimum"]
@@ -266,7 +266,7 @@ def draw_convergence(found: dict[str, Any]) -> Figure:
         axes.set_xlabel("step of dual decomposition")
     whole.set_xscale("log")
     whole.xaxis.set_major_formatter("{x:.0f}")
-    whole.set_ylim(0, 125)  # the bound of the second step is ten times that
+    whole.set_ylim(0, 125)  # the bound of the second step is ten times as large
     whole.set_ylabel("score")
     last.set_xlim(len(steps) / 3, len(steps))
     last.set_ylim(found["score"] - 0.5, found["bound"] + 0.5)
@@ -278,19 +278,19 @@ def draw_convergence(found: dict[str, Any]) -> Figure:
 
 
 def draw_reliability(results: dict[str, Any]) -> Figure:
-    """Share of right arcs against their mean probability; the area of a dot is the number of arcs."""
+    """Share of correct arcs against their mean probability; the area of a dot is the number of arcs."""
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     axes = figure.subplots()
-    axes.plot([0.4, 1], [0.4, 1], color=GREY, linewidth=1, linestyle="--", label="as probable as right")
+    axes.plot([0.4, 1], [0.4, 1], color=GREY, linewidth=1, linestyle="--", label="perfectly calibrated")
     for part, colour in (("dev", BLUE), ("test", ORANGE)):
         found = results[part]["calibration"]
         bins = found["bins"]
         x, y = [each["confidence"] for each in bins], [each["accuracy"] for each in bins]
         total = sum(each["count"] for each in bins)
         error = 100 * found["expected_error"]
-        axes.plot(x, y, color=colour, label=f"{part}: expected error {error:.2f} %")
+        axes.plot(x, y, color=colour, label=f"{part}: expected calibration error {error:.2f} %")
         axes.scatter(x, y, s=[2000 * each["count"] / total + 12 for each in bins], color=colour, alpha=0.35)
-    axes.set(xlabel="probability of the arc", ylabel="share of right arcs", xlim=(0.4, 1.03), ylim=(0.4, 1.03))
+    axes.set(xlabel="probability of the arc", ylabel="share of correct arcs", xlim=(0.4, 1.03), ylim=(0.4, 1.03))
     axes.legend(frameon=False, loc="upper left")
     return figure
 
