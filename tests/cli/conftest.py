@@ -93,13 +93,15 @@ def random_model(folder: Path, model: Path) -> Path:
     import numpy as np
 
     from headway.models.arc_model import ArcModel
+    from headway.models.scorer import Trained
     from headway.pipeline import Parser
 
     trained = Parser.load(model).model
     assert isinstance(trained, ArcModel)
-    weights = np.random.default_rng(3).normal(size=trained.weights.shape) / 4
+    scorer = trained.scorer.scorer
+    weights = np.random.default_rng(3).normal(size=scorer.size) / 4
     path = folder / "random.headway"
-    Parser(dataclasses.replace(trained, weights=weights)).save(path)
+    Parser(dataclasses.replace(trained, scorer=Trained(scorer, weights))).save(path)
     return path
 
 

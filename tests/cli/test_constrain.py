@@ -16,11 +16,14 @@ import pytest
 import headway
 from headway.evaluation import evaluate
 from headway.features.rules import Rules, parse_rules, read_rules, rules_from_trees
-from headway.pipeline import Parsed, Parser
-from headway.training import Progress, Settings, Show
+from headway.learning.monitor import Progress, Show
+from headway.parsed import Parsed
+from headway.pipeline import Parser
+from headway.training.settings import Settings
 from headway.treebank import read_treebank, write_treebank
 from tests.cli import toy
 from tests.cli.conftest import Invoke, one_error
+from tests.models.model_parts import weights_of
 
 RULES = """\
 [[rule]]
@@ -99,13 +102,13 @@ def test_heads_in_the_text_are_ignored(
     invoke: Invoke, rules: Path, train_file: Path, ruled: Path, tmp_path: Path
 ) -> None:
     invoke("constrain", rules, train_file, *GOLD, "-o", tmp_path / "m")
-    assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(ruled).model.weights)
+    assert np.array_equal(weights_of(Parser.load(tmp_path / "m").model), weights_of(Parser.load(ruled).model))
 
 
 def test_text_from_standard_input(invoke: Invoke, rules: Path, text_file: Path, ruled: Path, tmp_path: Path) -> None:
     data = gzip.compress(text_file.read_bytes())
     invoke("constrain", rules, "-", *GOLD, "-o", tmp_path / "m", stdin=data)
-    assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(ruled).model.weights)
+    assert np.array_equal(weights_of(Parser.load(tmp_path / "m").model), weights_of(Parser.load(ruled).model))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +189,7 @@ def test_rules_from_a_few_trees(invoke: Invoke, text_file: Path, tmp_path: Path,
     assert parse_rules(written.read_text("utf-8")) == right
     assert all(0 < rule.target[0] < 1 for rule in right.rules)
     invoke("constrain", written, text_file, *GOLD, "--epochs", 4, "-o", tmp_path / "by rules")
-    models = [Parser.load(tmp_path / name).model.weights for name in ("by trees", "by rules")]
+    models = [weights_of(Parser.load(tmp_path / name).model) for name in ("by trees", "by rules")]
     assert np.array_equal(models[0], models[1])
 
 

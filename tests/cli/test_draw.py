@@ -329,9 +329,3 @@ def test_a_terminal_gets_colours_and_its_own_width(
     assert trees_as_text.tree_as_text(trees[0], None, 0.5, "a.txt") == tree_text(trees[0])
     monkeypatch.setenv("NO_COLOR", "1")
     assert trees_as_text.tree_as_text(trees[0], None, 0.5, "-") == tree_text(trees[0], width=30)
-
-
-def test_the_name_of_a_probability_is_what_parse_writes() -> None:
-    from headway.cli import parse
-
-    assert command._PROBABILITY == parse._PROBABILITY

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.models.automata_model import AutomataModel
 
 import headway
 from headway.coreference.pair_features import parse_pair_templates
 from headway.coreference.resolver import Resolver
 from headway.features.templates import load_templates, parse_templates
+from headway.models.arc_model import ArcModel
+from headway.models.higher_order_model import HigherOrderModel
 from headway.pipeline import Parser
 from headway.treebank import Statistics, read_treebank
 from tests.cli import toy, toy_coref
 from tests.cli.conftest import Invoke, one_error
+from tests.models.model_parts import label_weights_of, weights_of
 
 CROSSING = (
     "1\ta\t_\tX\t_\t_\t3\tl\t_\t_\n2\tb\tb\tX\t_\tF=1\t0\troot\t_\t_\n3\tc\t_\tY\t_\t_\t2\tl\t_\t_\n\n"  # 1-3 over 2
@@ -97,7 +99,7 @@ def test_malformed_sentences_are_counted(invoke: Invoke, tmp_path: Path) -> None
     result = invoke("info", path, "--json", "--skip-bad")
     found = json.loads(result.stdout)
     assert (found["sentences"], found["skipped"]) == (2, 2)
-    assert result.stderr == f"headway: 2 malformed sentences left out; the first: {sentence}\n"
+    assert result.stderr == f"headway: 2 malformed sentences skipped; the first: {sentence}\n"
 
 
 def test_an_empty_treebank(invoke: Invoke) -> None:
@@ -131,10 +133,10 @@ def test_model_json(invoke: Invoke, model: Path, train_file: Path) -> None:
     assert found["labels"] == ["amod", "det", "nsubj", "obj", "punct", "root"]
     assert sorted(found["labels"]) == sorted(Statistics.of(read_treebank(train_file)).labels)
     arcs, labeller = found["templates"]["arcs"], found["templates"]["labeller"]
-    assert sum(block["weights"] for block in arcs) == loaded.weights.size
-    assert sum(block["weights"] for block in labeller) == loaded.label_weights.size
+    assert sum(block["weights"] for block in arcs) == weights_of(loaded).size
+    assert sum(block["weights"] for block in labeller) == label_weights_of(loaded).size
     assert "labeller_tree" not in found["templates"]
-    assert found["weights"] == loaded.weights.size + loaded.label_weights.size
+    assert found["weights"] == weights_of(loaded).size + label_weights_of(loaded).size
     assert "joint" not in found["templates"]
     assert all(0 <= block["collisions"] < block["keys"] <= block["weights"] for block in arcs)
 
@@ -146,7 +148,8 @@ def test_model_text(invoke: Invoke, model: Path) -> None:
     assert ["settings.learner", "margin"] in rows
     assert ["train.sha256", loaded.about["train"]["sha256"]] in rows
     assert "6 labels: amod, det, nsubj, obj, punct, root\n" in text
-    for block in loaded.scorer.arcs.blocks:
+    assert isinstance(loaded, ArcModel)
+    for block in loaded.scorer.scorer.arcs.blocks:
         figures = (1 << block.bits, block.keys, block.collisions)
         assert [*str(block.template).split(), *map(str, figures)] in rows
     assert text.endswith(f"headway {headway.__version__}, {model} sha256 {checksum(model.read_bytes())}\n")
@@ -155,15 +158,15 @@ def test_model_text(invoke: Invoke, model: Path) -> None:
 def test_higher_order_model(invoke: Invoke, higher_order: Path) -> None:
     found = json.loads(invoke("info", higher_order, "--json").stdout)
     loaded = Parser.load(higher_order).model
-    assert isinstance(loaded, AutomataModel)
+    assert isinstance(loaded, HigherOrderModel)
     kind = higher_order.stem
     assert (found["kind"], found["model"]) == ("model", kind)
     kinds = ["siblings", *(["grandparents", "grand_siblings"] if kind == "grandsibling" else [])]
     assert list(found["templates"]) == ["pruner", "arcs", *kinds, "labeller", "labeller_tree"]
     sizes = {name: sum(block["weights"] for block in blocks) for name, blocks in found["templates"].items()}
-    assert sizes["pruner"] == loaded.pruner.weights.size
-    assert sum(sizes[name] for name in ("arcs", *kinds)) == loaded.weights.size
-    assert sizes["labeller"] + sizes["labeller_tree"] == loaded.label_weights.size
+    assert sizes["pruner"] == loaded.scorer.pruner.scorer.weights.size
+    assert sum(sizes[name] for name in ("arcs", *kinds)) == weights_of(loaded).size
+    assert sizes["labeller"] + sizes["labeller_tree"] == label_weights_of(loaded).size
     assert found["weights"] == sum(sizes.values())
     pruning = found["about"]["pruning"]
     assert pruning["measured_on"] == "training"
@@ -175,13 +178,13 @@ def test_higher_order_model(invoke: Invoke, higher_order: Path) -> None:
     assert ["pruning.recall", str(pruning["recall"])] in rows
     assert ["pruning.heads_per_word", str(pruning["heads_per_word"])] in rows
     for name in kinds:
-        assert f"\n{name}: {len(loaded.scorer.others[name].blocks)} templates " in text
+        assert f"\n{name}: {len(loaded.scorer.parts.scorer.others[name].blocks)} templates " in text
 
 
 def test_grammar(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "g.headway"
     words = ("--states", 2, "--lexical", "LEX+F", "--multi-root")
-    for labels, names in (([], ["amod", "det", "nsubj", "obj", "punct", "root"]), (["--unlabelled"], [])):
+    for labels, names in (([], ["amod", "det", "nsubj", "obj", "punct", "root"]), (["--labels", "none"], [])):
         invoke("induce", train_file, *words, *labels, "-o", path)
         found = json.loads(invoke("info", path, "--json").stdout)
         assert found["signature"]["data"] == {str(path): checksum(path.read_bytes())}
@@ -189,7 +192,7 @@ def test_grammar(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
         assert (found["projective"], found["single_root"]) == (True, False)
         assert (found["tags"], found["segmenter"]) == (0, False)
         assert list(found["templates"]) == ["labeller"] * bool(names)
-        assert found["weights"] == Parser.load(path).model.label_weights.size
+        assert found["weights"] == label_weights_of(Parser.load(path).model).size
         assert found["about"]["settings"]["lexical"] == "LEX+F"
         assert found["about"]["chosen"] == {"states": 2, "dev": None, "negative": None}
         assert found["about"]["train"]["sentences"] == 40
@@ -204,21 +207,21 @@ def test_grammar(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
         assert text.endswith(f"headway {headway.__version__}, {path} sha256 {checksum(path.read_bytes())}\n")
     for option in ("--templates", "--parts"):
         said = one_error(invoke("info", path, option, status=1))
-        assert said == f"{path}: a grammar over tags has no templates; headway train makes models that have"
+        assert said == f"{path}: the model has no templates; models from headway train have some"
 
 
 def test_parts_can_be_read_back(invoke: Invoke, higher_order: Path, train_file: Path, tmp_path: Path) -> None:
     loaded = Parser.load(higher_order).model
-    assert isinstance(loaded, AutomataModel)
+    assert isinstance(loaded, HigherOrderModel)
     tables = {}
     for option in ("--templates", "--parts"):
         tables[option] = tmp_path / option
         tables[option].write_text(invoke("info", higher_order, option).stdout, encoding="utf-8")
-    arcs = [block.template for block in loaded.scorer.arcs.blocks]
+    arcs = [block.template for block in loaded.scorer.parts.scorer.arcs.blocks]
     assert list(parse_templates(tables["--templates"].read_text("utf-8"))) == arcs
     words = [word for pair in tables.items() for word in pair]
     invoke("train", train_file, "--model", higher_order.stem, "--epochs", 2, *words, "-o", tmp_path / "again")
-    assert np.array_equal(Parser.load(tmp_path / "again").model.weights, loaded.weights)
+    assert np.array_equal(weights_of(Parser.load(tmp_path / "again").model), weights_of(loaded))
 
 
 def test_an_arc_model_has_no_parts(invoke: Invoke, model: Path) -> None:
@@ -230,15 +233,18 @@ def test_templates_can_be_read_back(invoke: Invoke, model: Path, train_file: Pat
     """What is printed trains the same model again; a template taken out is gone."""
     text = invoke("info", model, "--templates").stdout
     loaded = Parser.load(model).model
-    templates = [block.template for block in loaded.scorer.arcs.blocks]
+    assert isinstance(loaded, ArcModel)
+    templates = [block.template for block in loaded.scorer.scorer.arcs.blocks]
     assert list(parse_templates(text)) == templates
     table = tmp_path / "table.txt"
     table.write_text(text, encoding="utf-8")
     invoke("train", train_file, "--epochs", 3, "--templates", table, "-o", tmp_path / "again")
-    assert np.array_equal(Parser.load(tmp_path / "again").model.weights, loaded.weights)
+    assert np.array_equal(weights_of(Parser.load(tmp_path / "again").model), weights_of(loaded))
     table.write_text("\n".join(text.splitlines()[:-1]), encoding="utf-8")
     invoke("train", train_file, "--epochs", 1, "--templates", table, "-o", tmp_path / "less")
-    assert [b.template for b in Parser.load(tmp_path / "less").model.scorer.arcs.blocks] == templates[:-1]
+    less = Parser.load(tmp_path / "less").model
+    assert isinstance(less, ArcModel)
+    assert [b.template for b in less.scorer.scorer.arcs.blocks] == templates[:-1]
 
 
 def test_a_table_is_printed_as_it_is_written(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
@@ -301,7 +307,7 @@ def test_templates_of_pairs_can_be_read_back(invoke: Invoke, resolver: Path) -> 
     assert text.startswith(f"# Templates of {resolver}: ")
     assert parse_pair_templates(text) == Resolver.load(resolver).model.features.templates
     said = one_error(invoke("info", resolver, "--parts", status=1))
-    assert said == f"{resolver}: a coreference model has arcs only; its templates are those of --templates"
+    assert said == f"{resolver}: the model scores only arcs; print their templates with --templates"
 
 
 def test_a_damaged_coreference_model_is_one_sentence(invoke: Invoke, resolver: Path, tmp_path: Path) -> None:

@@ -15,22 +15,26 @@ import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from headway.models.automata_model import AutomataModel
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.drawing import tree_text
-from headway.inference.dual_decomposition import Status
-from headway.pipeline import Parsed, Parser
+from headway.inference.dual_decomposition import Status, decode
+from headway.models.higher_order_model import HigherOrderModel
+from headway.models.scorer import Trained
+from headway.parsed import Parsed
+from headway.pipeline import Parser
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank
 from headway.treebank.annotations import offsets_of
 from tests.cli import toy
 from tests.cli.conftest import Invoke, Spawn, one_error
+from tests.models.model_parts import weights_of, with_weights
 from tests.treebank.strategies import Written, written_sentences
 
 HEAD, DEPREL, DEPS, MISC = 6, 7, 8, 9
@@ -213,11 +217,12 @@ def test_status_is_what_is_proved(
     invoke: Invoke, higher_order: Path, test_file: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     loaded = Parser.load(higher_order).model
-    noise = np.random.default_rng(4).normal(size=loaded.weights.shape)
-    weights = loaded.weights / np.abs(loaded.weights).max() + 0.3 * noise  # some trees are found at once, others not
-    Parser(dataclasses.replace(loaded, weights=weights)).save(tmp_path / "m")
+    weights = weights_of(loaded)
+    noise = np.random.default_rng(4).normal(size=weights.shape)
+    weights = weights / np.abs(weights).max() + 0.3 * noise  # some trees are found at once, others not
+    Parser(with_weights(loaded, weights)).save(tmp_path / "m")
     parser, treebank = Parser.load(tmp_path / "m"), list(read_treebank(test_file))
-    monkeypatch.setitem(AutomataModel.predict.__kwdefaults__, "iterations", 10)
+    monkeypatch.setattr("headway.models.dual_decoder.decode", partial(decode, iterations=10))
 
     words = ("parse", tmp_path / "m", test_file, "--status")
     result = invoke(*words)
@@ -233,7 +238,7 @@ def test_status_is_what_is_proved(
         f"ITERATION_LIMIT gap {each.gap:.3g}" if limit else "CERTIFIED"
         for each, limit in zip(right, unproven, strict=True)
     ]
-    assert limited.stderr == f"headway: {sum(unproven)} of 20 trees not proved to be the best\n"
+    assert limited.stderr == f"headway: {sum(unproven)} of 20 trees are not proved to be the best\n"
 
 
 def test_status_again_replaces_the_old_one(invoke: Invoke, higher_order: Path, model: Path, test_file: Path) -> None:
@@ -256,10 +261,11 @@ def test_status_needs_comments(invoke: Invoke, higher_order: Path, tmp_path: Pat
 def test_higher_order_decoding_can_be_chosen(invoke: Invoke, higher_order: Path, tmp_path: Path) -> None:
     """Where the pruner leaves one tree, it must leave one of the class that is asked for."""
     loaded = Parser.load(higher_order).model
-    assert isinstance(loaded, AutomataModel)
-    weights = np.random.default_rng(5).normal(size=loaded.pruner.weights.shape)
-    pruner = dataclasses.replace(loaded.pruner, weights=weights, max_heads=1)
-    Parser(dataclasses.replace(loaded, pruner=pruner)).save(tmp_path / "m")
+    assert isinstance(loaded, HigherOrderModel)
+    arcs = loaded.scorer.pruner.scorer.scorer
+    weights = np.random.default_rng(5).normal(size=arcs.size)
+    pruner = dataclasses.replace(loaded.scorer.pruner, scorer=Trained(arcs, weights), max_heads=1)
+    Parser(dataclasses.replace(loaded, scorer=dataclasses.replace(loaded.scorer, pruner=pruner))).save(tmp_path / "m")
     source = toy.write(tmp_path / "a.conllu", 20, seed=6)
 
     def projective(*words: str) -> list[bool]:
@@ -286,7 +292,7 @@ def test_malformed_sentences(invoke: Invoke, model: Path, tmp_path: Path) -> Non
     assert target.read_bytes() == b"what was there"
 
     result = invoke("parse", model, source, "-o", target, "--skip-bad")
-    assert result.stderr == f"headway: 2 malformed sentences left out; the first: {sentence}\n"
+    assert result.stderr == f"headway: 2 malformed sentences skipped; the first: {sentence}\n"
     assert without_trees(target.read_text("utf-8")) == without_trees(good + toy.treebank(1, seed=2))
     assert invoke("parse", model, "-", "--skip-bad", stdin=good.encode()).stderr == ""
 
@@ -388,7 +394,7 @@ def test_a_hostile_grammar_is_one_sentence(
     invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path, kind: str
 ) -> None:
     grammar, path = tmp_path / "g.headway", tmp_path / "hostile.headway"
-    invoke("induce", train_file, "--states", 2, "--unlabelled", "-o", grammar)
+    invoke("induce", train_file, "--states", 2, "--labels", "none", "-o", grammar)
     HOSTILE_GRAMMARS[kind](grammar, path)
     sentence = one_error(invoke("parse", path, test_file, status=1))
     assert sentence.startswith(f"{path}: ")
@@ -485,9 +491,9 @@ def text_model(folder: Path, invoke: Invoke) -> Path:
 def unsure_model(folder: Path, text_model: Path) -> Path:
     """The same with random weights."""
     parser = Parser.load(text_model)
-    weights = np.random.default_rng(3).normal(size=parser.model.weights.shape) / 4
+    weights = np.random.default_rng(3).normal(size=weights_of(parser.model).shape) / 4
     path = folder / "unsure.headway"
-    dataclasses.replace(parser, model=dataclasses.replace(parser.model, weights=weights)).save(path)
+    dataclasses.replace(parser, model=with_weights(parser.model, weights)).save(path)
     return path
 
 
@@ -530,7 +536,7 @@ def test_a_text_is_split_tagged_and_parsed(invoke: Invoke, text_model: Path, tmp
         assert one.heads is not None
         assert one.heads.tolist() == right.heads.tolist()
         assert (one.labels, one.upos, one.layout.misc) == (right.labels, right.sentence.upos, misc_of(right))
-    for words in (["-"], ["-", "--input", "text"]):
+    for words in (["-"], ["-", "--input-format", "text"]):
         assert invoke("parse", text_model, *words, stdin=source.read_bytes()).stdout_bytes == out
         assert invoke("parse", text_model, *words, stdin=gzip.compress(text.encode())).stdout_bytes == out
     invoke("parse", text_model, source, "-o", target)
@@ -539,7 +545,7 @@ def test_a_text_is_split_tagged_and_parsed(invoke: Invoke, text_model: Path, tmp
 
 def test_sentences_on_lines(invoke: Invoke, text_model: Path) -> None:
     text = "La hundo vidas un kato. Bela kato amas floro!\r\n\r\n  un bela domo\r\nvidas floro."
-    out = invoke("parse", text_model, "-", "--input", "lines", stdin=text.encode()).stdout_bytes
+    out = invoke("parse", text_model, "-", "--input-format", "lines", stdin=text.encode()).stdout_bytes
     lines = ["La hundo vidas un kato. Bela kato amas floro!", "un bela domo", "vidas floro."]
     assert comments(out) == [(f"# sent_id = {n}", f"# text = {line}") for n, line in enumerate(lines, start=1)]
     assert_offsets(sentences(out), text)
@@ -548,7 +554,7 @@ def test_sentences_on_lines(invoke: Invoke, text_model: Path) -> None:
 
 def test_tokens_are_kept(invoke: Invoke, text_model: Path) -> None:
     text = "La hundo\tvidas kato.\n\n un  .\r\n"
-    out = invoke("parse", text_model, "-", "--input", "tokens", stdin=text.encode()).stdout_bytes
+    out = invoke("parse", text_model, "-", "--input-format", "tokens", stdin=text.encode()).stdout_bytes
     assert [sentence.forms for sentence in sentences(out)] == [("La", "hundo", "vidas", "kato."), ("un", ".")]
     assert comments(out) == [("# sent_id = 1", "# text = La hundo vidas kato."), ("# sent_id = 2", "# text = un .")]
     assert_offsets(sentences(out), text)
@@ -558,10 +564,18 @@ def test_tokens_are_kept(invoke: Invoke, text_model: Path) -> None:
 @pytest.mark.parametrize("stdin", [b"", b"\n", b" \r\n\r\n", b"\xef\xbb\xbf"])
 def test_nothing_in_nothing_out(invoke: Invoke, text_model: Path, tmp_path: Path, stdin: bytes) -> None:
     (tmp_path / "a.txt").write_bytes(stdin)
-    for words in ([], ["--input", "text"], ["--input", "lines"], ["--input", "tokens"], ["--format", "json"]):
+    for words in (
+        [],
+        ["--input-format", "text"],
+        ["--input-format", "lines"],
+        ["--input-format", "tokens"],
+        ["--format", "json"],
+    ):
         for name in ("-", tmp_path / "a.txt"):
             assert invoke("parse", text_model, name, *words, stdin=stdin).output == ""
-    assert "0 of 0 arcs" in invoke("parse", text_model, "-", "--format", "tree", "--confidence", 1, stdin=stdin).stderr
+    assert (
+        "0 of 0 arcs" in invoke("parse", text_model, "-", "--format", "tree", "--unsure-below", 1, stdin=stdin).stderr
+    )
 
 
 WORD = "1\tun\t_\t_\t_\t_\t_\t_\t_\t_\n"
@@ -573,18 +587,18 @@ def test_a_treebank_is_one_under_any_name_and_text_too(invoke: Invoke, text_mode
         (tmp_path / name).write_text(treebank, encoding="utf-8")
         assert without_trees(invoke("parse", text_model, tmp_path / name).stdout) == without_trees(treebank)
         (tmp_path / name).write_text(text, encoding="utf-8")
-        assert comments(invoke("parse", text_model, tmp_path / name, "--input", "text").stdout_bytes) == [
+        assert comments(invoke("parse", text_model, tmp_path / name, "--input-format", "text").stdout_bytes) == [
             ("# newpar", "# sent_id = 1", f"# text = {text.strip()}")
         ]
     assert "columns; expected 10" in one_error(invoke("parse", text_model, tmp_path / "a.conllu", status=1))
     assert "columns; expected 10" in one_error(
-        invoke("parse", text_model, tmp_path / "a", "--input", "conllu", status=1)
+        invoke("parse", text_model, tmp_path / "a", "--input-format", "conllu", status=1)
     )
     source = tmp_path / "a.conllu"
     source.write_text(toy.treebank(1, seed=5, comments=False), encoding="utf-8")
-    out = invoke("parse", text_model, source, "--input", "conllx").stdout
+    out = invoke("parse", text_model, source, "--input-format", "conllx").stdout
     assert without_trees(out) == without_trees(source.read_text("utf-8"))
-    out = invoke("parse", text_model, source, "--input", "conllx", "--format", "conllu").stdout
+    out = invoke("parse", text_model, source, "--input-format", "conllx", "--format", "conllu").stdout
     assert {row[-1] for row in without_trees(out) if len(row) > 1} == {"_"}
 
 
@@ -594,7 +608,7 @@ def test_text_that_is_not_utf8_is_an_error_with_its_line(
 ) -> None:
     source, target = tmp_path / "a.txt", tmp_path / "out.conllu"
     source.write_bytes(b"un kato amas floro.\n\nun kato\nna\xefve\n")
-    words = [] if kind is None else ["--input", kind]
+    words = [] if kind is None else ["--input-format", kind]
     error = one_error(invoke("parse", text_model, source, "-o", target, *words, status=1))
     assert error == f"{source}, line 4: 0xef at byte 32 is not valid UTF-8; save the file as UTF-8"
     error = one_error(invoke("parse", text_model, "-", "-o", target, *words, stdin=source.read_bytes(), status=1))
@@ -664,8 +678,8 @@ def test_trees_are_drawn(invoke: Invoke, text_model: Path, unsure_model: Path, t
         f"{SENTENCES[0]}\n# tree_probability = {sure.tree:.6g}\n# headway_status = EXACT\n"
         f"{tree_text(expected[0].sentence, sure.arcs)}\n"
     )
-    result = invoke(*words, "--confidence", 0.6, stdin=SENTENCES[0].encode())
-    assert result.stdout == f"{SENTENCES[0]}\n{tree_text(expected[0].sentence, sure.arcs, below=0.6)}\n"
+    result = invoke(*words, "--unsure-below", 0.6, stdin=SENTENCES[0].encode())
+    assert result.stdout == f"{SENTENCES[0]}\n{tree_text(expected[0].sentence, sure.arcs, unsure_below=0.6)}\n"
     assert result.stdout.count("? ") == (sure.arcs < 0.6).sum() > 0
 
 
@@ -678,7 +692,7 @@ def test_trees_of_a_treebank_have_their_text_too(invoke: Invoke, model: Path) ->
 
 def test_unsure_arcs_are_marked(invoke: Invoke, unsure_model: Path) -> None:
     text = " ".join(texts(30, seed=4))
-    words = ("parse", unsure_model, "-", "--confidence", 0.6)
+    words = ("parse", unsure_model, "-", "--unsure-below", 0.6)
     result = invoke(*words, stdin=text.encode())
     both = invoke(*words, "--marginals", stdin=text.encode())
     data = invoke(*words, "--format", "json", stdin=text.encode())
@@ -697,29 +711,29 @@ def test_unsure_arcs_are_marked(invoke: Invoke, unsure_model: Path) -> None:
     assert [word["unsure"] for each in objects for word in each["words"]] == (arcs < 0.6).tolist()
     assert b"tree_probability" not in result.stdout_bytes
     assert 10 < (arcs < 0.6).sum() < len(arcs) - 10
-    told = f"headway: {(arcs < 0.6).sum()} of {len(arcs)} arcs less probable than 0.6\n"
-    assert [result.stderr, both.stderr, data.stderr] == [told] * 3
+    counts = f"headway: {(arcs < 0.6).sum()} of {len(arcs)} arcs are less probable than 0.6\n"
+    assert [result.stderr, both.stderr, data.stderr] == [counts] * 3
 
 
 def test_marks_of_an_earlier_parse_are_replaced(
     invoke: Invoke, model: Path, random_model: Path, test_file: Path
 ) -> None:
-    marked = invoke("parse", random_model, test_file, "--confidence", 0.6).stdout_bytes
+    marked = invoke("parse", random_model, test_file, "--unsure-below", 0.6).stdout_bytes
     assert b"|Unsure=Yes|HeadProbability=0." in marked
-    again = invoke("parse", model, "-", "--confidence", 0.6, stdin=marked)
-    assert again.stdout_bytes == invoke("parse", model, test_file, "--confidence", 0.6).stdout_bytes
-    assert invoke("parse", random_model, "-", "--confidence", 0.6, stdin=again.stdout_bytes).stdout_bytes == marked
+    again = invoke("parse", model, "-", "--unsure-below", 0.6, stdin=marked)
+    assert again.stdout_bytes == invoke("parse", model, test_file, "--unsure-below", 0.6).stdout_bytes
+    assert invoke("parse", random_model, "-", "--unsure-below", 0.6, stdin=again.stdout_bytes).stdout_bytes == marked
     assert b"Unsure" not in invoke("parse", model, "-", "--marginals", stdin=marked).stdout_bytes
-    assert b"Unsure" not in invoke("parse", random_model, test_file, "--confidence", 0).stdout_bytes
+    assert b"Unsure" not in invoke("parse", random_model, test_file, "--unsure-below", 0).stdout_bytes
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.01", "nan", "inf", "x"])
 def test_confidence_is_a_probability(invoke: Invoke, value: str) -> None:
-    assert "Usage: headway" in invoke("parse", "m", "a.conllu", "--confidence", value, status=2).output
+    assert "Usage: headway" in invoke("parse", "m", "a.conllu", "--unsure-below", value, status=2).output
 
 
 def test_confidence_has_no_place_in_conllx(invoke: Invoke, model: Path, test_file: Path) -> None:
-    error = one_error(invoke("parse", model, test_file, "--confidence", 0.5, "--format", "conllx", status=1))
+    error = one_error(invoke("parse", model, test_file, "--unsure-below", 0.5, "--format", "conllx", status=1))
     assert error == "CoNLL-X has no column for probabilities; write CoNLL-U (--format conllu)"
 
 
@@ -731,7 +745,7 @@ def test_tags_are_kept_or_replaced(invoke: Invoke, text_model: Path, random_mode
     assert [each.upos for each in replaced] == [each.upos for each in read_treebank(test_file)]
     assert [each.layout.misc for each in replaced] == [each.layout.misc for each in kept]
     error = one_error(invoke("parse", random_model, test_file, "--retag", status=1))
-    assert error == "--retag needs a tagger, which this model has not; train one with --tags predicted"
+    assert error == "--retag needs a tagger, and this model has none; train one with --tags predicted"
 
 
 def test_a_model_that_cannot_do_it_says_so(
@@ -740,12 +754,12 @@ def test_a_model_that_cannot_do_it_says_so(
     path = tmp_path / "m"
     dataclasses.replace(Parser.load(text_model), segmenter=None).save(path)
     for kind in ("text", "lines"):
-        error = one_error(invoke("parse", path, "-", "--input", kind, stdin=b"Un kato.", status=1))
+        error = one_error(invoke("parse", path, "-", "--input-format", kind, stdin=b"Un kato.", status=1))
         assert error.startswith("the model cannot split text into words")
-    assert sentences(invoke("parse", path, "-", "--input", "tokens", stdin=b"Un kato .").stdout_bytes)
+    assert sentences(invoke("parse", path, "-", "--input-format", "tokens", stdin=b"Un kato .").stdout_bytes)
     dataclasses.replace(Parser.load(text_model), tagger=None).save(path)
     for each, kind in ((random_model, "tokens"), (path, "text"), (path, "lines"), (path, "tokens")):
-        error = one_error(invoke("parse", each, "-", "--input", kind, stdin=b"Un kato.", status=1))
+        error = one_error(invoke("parse", each, "-", "--input-format", kind, stdin=b"Un kato.", status=1))
         assert error.startswith("the model has no tagger, as it was trained on gold tags; give it a treebank with tags")
 
 
@@ -756,7 +770,7 @@ def test_names_of_models(invoke: Invoke, text_model: Path, tmp_path: Path, monke
     monkeypatch.setattr(pipeline, "embedded_model", lambda name: text_model if name == "en" else None)
     assert sentences(invoke("parse", "en", "-", stdin=b"un kato amas floro.").stdout_bytes)
     error = one_error(invoke("parse", "fr", "-", stdin=b"un kato.", status=1))
-    assert error == "fr: no such file; give the path of a saved parser, or en, the model that comes with Headway"
+    assert error == "fr: no such file; give the path of a saved model, or en, the included model"
 
 
 def test_trees_of_a_text_come_before_it_ends(spawn: Spawn, text_model: Path) -> None:
@@ -783,7 +797,7 @@ def test_trees_of_a_text_come_before_it_ends(spawn: Spawn, text_model: Path) -> 
     process.stderr.close()
 
 
-@pytest.mark.parametrize("words", [[], ["--input", "text"], ["--input", "lines"], ["--format", "json"]])
+@pytest.mark.parametrize("words", [[], ["--input-format", "text"], ["--input-format", "lines"], ["--format", "json"]])
 def test_what_is_typed_is_parsed_when_its_paragraph_ends(spawn: Spawn, text_model: Path, words: list[str]) -> None:
     terminal, stdin = os.openpty()
     process = spawn("parse", text_model, "-", *words, stdin=stdin)

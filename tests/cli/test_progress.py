@@ -11,8 +11,8 @@ import pytest
 
 from headway.cli.failures import note
 from headway.cli.progress import counted, training_progress
+from headway.learning.monitor import Progress
 from headway.pipeline import Parser
-from headway.training import Progress
 from headway.treebank import read_treebank
 
 

@@ -18,10 +18,13 @@ import pytest
 import headway
 from headway.archive import load_archive
 from headway.evaluation import evaluate
+from headway.features.templates import table_text
+from headway.learning.monitor import Progress, Show
 from headway.pipeline import Parser
-from headway.training import Progress, Settings, Show
+from headway.training.settings import Settings
 from tests.cli import toy
 from tests.cli.conftest import Invoke, one_error
+from tests.models.model_parts import label_names_of, label_weights_of, weights_of
 
 
 def settings_of(path: Path) -> dict[str, Any]:
@@ -49,16 +52,16 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
     [
         ("", {}),
         ("--projective", {"projective": True}),
-        ("--multi-root --unlabelled", {"single_root": False, "labels": "none"}),
+        ("--multi-root --labels none", {"single_root": False, "labels": "none"}),
         ("--learner perceptron --labels after --seed 5", {"learner": "perceptron", "c": 0.0, "seed": 5}),
         ("--learner loglinear --labels joint --c 0.5", {"learner": "loglinear", "labels": "joint", "c": 0.5}),
-        ("--learner eg-loglinear --unlabelled", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
-        ("--learner loglinear --optimiser adam --unlabelled", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
+        ("--learner eg-loglinear --labels none", {"learner": "eg-loglinear", "labels": "none", "c": 0.1}),
+        ("--learner loglinear --optimiser adam --labels none", {"learner": "loglinear", "optimiser": "adam", "c": 0.1}),
         ("--templates mcdonald2005 --patience 3 --c 7", {"templates": "mcdonald2005", "patience": 3, "c": 7.0}),
-        ("--learner expected-loss --unlabelled", {"learner": "expected-loss", "labels": "none", "c": 3.0}),
-        ("--learner loglinear --unlabelled-data b.conllu", {"learner": "loglinear", "c": 0.1}),
+        ("--learner expected-loss --labels none", {"learner": "expected-loss", "labels": "none", "c": 3.0}),
+        ("--learner loglinear --text b.conllu", {"learner": "loglinear", "c": 0.1}),
         (
-            "--learner loglinear --unlabelled-data b.conllu --entropy-weight 0 --entropy-order inf",
+            "--learner loglinear --text b.conllu --entropy-weight 0 --entropy-order inf",
             {"learner": "loglinear", "c": 0.1, "entropy_weight": 0.0, "entropy_order": np.inf},
         ),
         ("--tags gold", {"tags": "gold"}),
@@ -66,7 +69,7 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
         ("--model sibling", {"model": "sibling", "parts": "sibling"}),
         (
             "--model grandsibling --parts mine.txt --decoding dual --prune-threshold 0.01 --max-heads 4",
-            {"model": "grandsibling", "parts": "mine.txt", "decoding": "dual", "threshold": 0.01, "max_heads": 4},
+            {"model": "grandsibling", "parts": "mine.txt", "decoding": "dual", "prune_threshold": 0.01, "max_heads": 4},
         ),
     ],
 )
@@ -80,15 +83,17 @@ def test_settings_reach_the_trainer(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Parser, "train", classmethod(train))
+    monkeypatch.chdir(tmp_path)
+    Path("mine.txt").write_text(table_text("grandsibling"), encoding="utf-8")
     invoke("train", "a.conllu", "-o", tmp_path / "m", "--epochs", 2, "--threads", 2, *words.split(), status=130)
     others = ("train", "dev", "text", "threads", "checkpoint", "show")
-    text = "b.conllu" if "--unlabelled-data" in words else None
+    text = "b.conllu" if "--text" in words else None
     assert [given.pop(name) for name in others] == ["a.conllu", None, text, 2, tmp_path / "m.checkpoint", None]
     chosen = Settings(**given).complete()
     assert (chosen.parts is None) == (chosen.model == "arc")  # arcs are all the parts of an arc-factored model
-    written_out = {name: value for name, value in vars(chosen).items() if name not in ("parts", "clusters")}
+    may_be_none = ("parts", "clusters", "entropy_weight", "entropy_order")
+    written_out = {name: value for name, value in vars(chosen).items() if value is not None or name not in may_be_none}
     assert all(type(value) in (str, int, float, bool) for value in written_out.values())
-    assert type(chosen.clusters) in (str, type(None))
     expected = {**vars(Settings(epochs=2).complete()), **changed}
     assert {name: value for name, value in vars(chosen).items() if name != "labels"} == {
         name: value for name, value in expected.items() if name != "labels"
@@ -106,8 +111,8 @@ def test_higher_order_models(invoke: Invoke, train_file: Path, test_file: Path, 
     assert first.startswith(f"{model}: {kind} model, margin, C ")
     found = Parser.load(model).model.about["pruning"]
     assert pruning == (
-        f"pruning leaves {found['recall']:.2f}% of the right heads and {found['heads_per_word']:.1f} heads a word "
-        "of the development data"
+        f"the pruner keeps {found['recall']:.2f}% of the correct heads and {found['heads_per_word']:.1f} heads per "
+        "word of the development data"
     )
     assert found["heads_per_word"] <= 4
     assert last.startswith("headway ")
@@ -117,15 +122,16 @@ def test_higher_order_models(invoke: Invoke, train_file: Path, test_file: Path, 
 
 def test_settings_no_higher_order_model_can_be_trained_with(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
     words = ("train", train_file, "-o", tmp_path / "m", "--model", "sibling")
-    assert "train it with perceptron or margin" in one_error(invoke(*words, "--learner", "loglinear", status=1))
-    assert "labels after the tree" in one_error(invoke(*words, "--labels", "joint", status=1))
+    said = " ".join(invoke(*words, "--learner", "loglinear", status=2).stderr.split())
+    assert "the sibling model has no marginals for loglinear; train it with perceptron or margin" in said
+    assert "labels after the tree" in invoke(*words, "--labels", "joint", status=2).stderr
     assert "not a table of templates for the sibling" in one_error(invoke(*words, "--parts", "grandsibling", status=1))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_expected_loss(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path) -> None:
     model, parsed = tmp_path / "m.headway", tmp_path / "parsed.conllu"
-    done = invoke("train", train_file, "--learner", "expected-loss", "--epochs", 20, "--unlabelled", "-o", model)
+    done = invoke("train", train_file, "--learner", "expected-loss", "--epochs", 20, "--labels", "none", "-o", model)
     assert done.stdout.startswith(f"{model}: arc model, expected-loss, C 3, pass ")
     invoke("parse", model, test_file, "-o", parsed)
     assert evaluate(test_file, parsed).uas > 90
@@ -133,8 +139,8 @@ def test_expected_loss(invoke: Invoke, train_file: Path, test_file: Path, tmp_pa
 
 def test_unlabelled_text(invoke: Invoke, train_file: Path, test_file: Path, tmp_path: Path) -> None:
     """It counts its sentences, changes the weights, and makes the model surer of itself."""
-    words = ("train", train_file, "--learner", "loglinear", "--c", 0.01, "--epochs", 20, "--unlabelled")
-    more = ("--unlabelled-data", test_file)
+    words = ("train", train_file, "--learner", "loglinear", "--c", 0.01, "--epochs", 20, "--labels", "none")
+    more = ("--text", test_file)
     sure = []
     for name, options in (("trees", ("--entropy-weight", 0)), ("both", ("--entropy-weight", 0.5))):
         invoke(*words, *more, *options, "-o", tmp_path / name)
@@ -148,48 +154,57 @@ def test_unlabelled_text(invoke: Invoke, train_file: Path, test_file: Path, tmp_
     assert settings_of(tmp_path / "inf")["entropy_order"] == np.inf
 
     data = test_file.read_bytes()
-    invoke(*words, "--unlabelled-data", "-", "--entropy-weight", 0.5, "-o", tmp_path / "stdin", stdin=data)
-    weights = [Parser.load(tmp_path / name).model.weights for name in ("stdin", "both", "inf")]
+    invoke(*words, "--text", "-", "--entropy-weight", 0.5, "-o", tmp_path / "stdin", stdin=data)
+    weights = [weights_of(Parser.load(tmp_path / name).model) for name in ("stdin", "both", "inf")]
     assert np.array_equal(weights[0], weights[1])
     assert not np.array_equal(weights[0], weights[2])
 
 
 def test_unlabelled_text_that_cannot_be_used(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
     words = ("train", train_file, "-o", tmp_path / "m")
-    said = invoke(*words, "--unlabelled-data", train_file, status=2).stderr
-    assert "margin learns from trees alone; with --unlabelled-data, give --learner loglinear" in " ".join(said.split())
+    said = invoke(*words, "--text", train_file, status=2).stderr
+    assert "margin learns from trees alone; text beside them is for loglinear" in " ".join(said.split())
     for option in ("--entropy-weight", "--entropy-order"):
         said = invoke(*words, "--learner", "loglinear", option, 1, status=2).stderr
-        assert f"{option} is about unlabelled text; give some with --unlabelled-data" in " ".join(said.split())
+        name = option.removeprefix("--").replace("-", "_")
+        assert f"{name} is about text beside the trees; give some (text=, --text FILE)" in " ".join(said.split())
     missing = tmp_path / "missing.conllu"
-    words = (*words, "--learner", "loglinear", "--unlabelled-data")
+    words = (*words, "--learner", "loglinear", "--text")
     assert str(missing) in one_error(invoke(*words, missing, status=1))
-    assert "the entropy weight is -1.0" in one_error(invoke(*words, train_file, "--entropy-weight", -1, status=1))
-    assert "order is 0.0" in one_error(invoke(*words, train_file, "--entropy-order", 0, status=1))
+    assert "'--entropy-weight'" in invoke(*words, train_file, "--entropy-weight", -1, status=2).stderr
+    assert "entropy_order is 0.0" in invoke(*words, train_file, "--entropy-order", 0, status=2).stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_are_saved(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "m"
-    invoke("train", train_file, "--projective", "--multi-root", "--unlabelled", "--epochs", 1, "--seed", 4, "-o", path)
+    invoke(
+        "train", train_file, "--projective", "--multi-root", "--labels", "none", "--epochs", 1, "--seed", 4, "-o", path
+    )
     model = Parser.load(path).model
-    assert (model.projective, model.single_root, model.label_names) == (True, False, ())
+    assert model.trees == (True, False)
+    assert label_names_of(model) == ()
     assert settings_of(path)["seed"] == 4
 
 
 def test_a_file_of_a_given_size(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
-    words = ("train", train_file, "--epochs", 1, "--unlabelled", "--megabytes")
+    words = ("train", train_file, "--epochs", 1, "--labels", "none", "--max-megabytes")
     invoke(*words, 2, "-o", tmp_path / "packed")
     assert (tmp_path / "packed").stat().st_size <= 2e6
-    assert "weights.bytes" in load_archive(tmp_path / "packed", "parser").arrays
-    assert Parser.load(tmp_path / "packed").model.weights.any()
+    assert "weights.bytes" in load_archive(tmp_path / "packed", "arc").arrays
+    assert weights_of(Parser.load(tmp_path / "packed").model).any()
     assert "ask for more megabytes" in one_error(invoke(*words, 0.01, "-o", tmp_path / "small", status=1))
-    assert [path.name for path in tmp_path.iterdir()] == ["packed"]
+    # nothing was lost: with more megabytes the training is read back from its checkpoint
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["packed", "small.checkpoint"]
+    invoke(*words, 2, "-o", tmp_path / "small")
+    found, expected = (weights_of(Parser.load(tmp_path / name).model) for name in ("small", "packed"))
+    assert np.array_equal(found, expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["packed", "small"]
 
 
 def test_training_from_standard_input(invoke: Invoke, train_file: Path, model: Path, tmp_path: Path) -> None:
     invoke("train", "-", "--epochs", 3, "-o", tmp_path / "m", stdin=train_file.read_bytes())
-    assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(model).model.weights)
+    assert np.array_equal(weights_of(Parser.load(tmp_path / "m").model), weights_of(Parser.load(model).model))
 
 
 @contextmanager
@@ -217,36 +232,40 @@ def test_ctrl_c_and_the_same_command_again(
         result = invoke(*words, "-o", path, status=130)
     checkpoint = tmp_path / "interrupted.checkpoint"
     assert result.stdout == ""
-    assert result.stderr.strip() == (
-        f"headway: interrupted; the checkpoint is {checkpoint}, the same command goes on from there"
-    )
+    assert result.stderr.strip() == (f"headway: interrupted; the same command resumes from the checkpoint {checkpoint}")
     assert checkpoint.exists()
     assert path.read_bytes() == b"an older model"
 
-    passes: list[int] = []
+    passes: list[tuple[str, int]] = []
     with monkeypatch.context() as patch:
         patch.setattr("headway.cli.train.training_progress", lambda: _watching(passes))
         invoke(*words, "-o", path)
-    assert passes == [3, 4]
+    assert [number for stage, number in passes if stage == "tree"] == [3, 4]
+    # what was finished is not trained again; jack-knifed tags are read back, fold by fold
+    assert {stage for stage, _ in passes} == {"jack-knife", "tree", "labels"}
     assert not checkpoint.exists()
     resumed, whole = Parser.load(path).model, Parser.load(tmp_path / "whole").model
-    assert np.array_equal(resumed.weights, whole.weights)
-    assert np.array_equal(resumed.label_weights, whole.label_weights)
+    assert np.array_equal(weights_of(resumed), weights_of(whole))
+    assert np.array_equal(label_weights_of(resumed), label_weights_of(whole))
 
 
 @contextmanager
-def _watching(passes: list[int]) -> Iterator[Show]:
+def _watching(passes: list[tuple[str, int]]) -> Iterator[Show]:
     def show(progress: Progress) -> None:
-        if progress.stage == "tree":
-            passes.append(progress.number)
+        passes.append((progress.stage, progress.number))
 
     yield show
 
 
 def test_ctrl_c_before_the_first_checkpoint(invoke: Invoke, monkeypatch: Any, train_file: Path, tmp_path: Path) -> None:
-    monkeypatch.setattr("headway.cli.train.training_progress", lambda: _interrupting(0))
+    def interrupt(*args: Any, **keywords: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headway.text.segmenter.Segmenter.learn", interrupt)  # the first stage of all
     result = invoke("train", train_file, "-o", tmp_path / "m", status=130)
-    assert result.stderr.strip() == ("headway: interrupted; there was no checkpoint yet, the same command starts again")
+    assert result.stderr.strip() == (
+        "headway: interrupted; there is no checkpoint yet, so the same command starts over"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -259,11 +278,25 @@ def test_a_checkpoint_of_other_settings_is_refused(
         patch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
         patch.setattr("headway.cli.train.training_progress", lambda: _interrupting(1))
         assert str(checkpoint) in invoke(*words, status=130).stderr
-    before = checkpoint.read_bytes()
-    sentence = one_error(invoke(*words, "--seed", 8, status=1))
-    assert str(checkpoint) in sentence
-    assert "delete it" in sentence
-    assert checkpoint.read_bytes() == before
+    before = {path.name: path.read_bytes() for path in checkpoint.iterdir()}
+    assert "parser-1.stage" in before
+    for other in (["--seed", 8], ["--dev", train_file]):
+        sentence = one_error(invoke(*words, *other, status=1))
+        assert sentence.startswith(str(checkpoint / ""))
+        assert sentence.endswith(f"a checkpoint of other data or settings; delete {checkpoint}")
+    assert {path.name: path.read_bytes() for path in checkpoint.iterdir()} == before
+
+
+def test_a_checkpoint_is_a_folder(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
+    """What else is in it stays there; a file in its place is refused."""
+    checkpoint = tmp_path / "state"
+    checkpoint.mkdir()
+    (checkpoint / "mine.txt").write_text("mine")
+    words = ["train", train_file, "--epochs", 1, "--labels", "none", "-o", tmp_path / "m", "--checkpoint"]
+    invoke(*words, checkpoint)
+    assert [path.name for path in checkpoint.iterdir()] == ["mine.txt"]
+    said = " ".join(invoke(*words, tmp_path / "m", status=2).stderr.split())
+    assert "is a file; give the name of a folder" in said
 
 
 def test_a_real_ctrl_c(train_file: Path, tmp_path: Path) -> None:
@@ -282,7 +315,7 @@ def test_a_real_ctrl_c(train_file: Path, tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        while not (tmp_path / "m.checkpoint").exists():
+        while not list((tmp_path / "m.checkpoint").glob("parser-*")):
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -293,7 +326,7 @@ def test_a_real_ctrl_c(train_file: Path, tmp_path: Path) -> None:
     assert process.returncode == 130
     assert (out, err.strip()) == (
         "",
-        "headway: interrupted; the checkpoint is m.checkpoint, the same command goes on from there",
+        "headway: interrupted; the same command resumes from the checkpoint m.checkpoint",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["m.checkpoint"]
 
@@ -326,7 +359,7 @@ def test_a_folder_that_cannot_be_written_to(invoke: Invoke, monkeypatch: Any, tr
 
 def test_settings_no_model_can_be_trained_with(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
     words = ("train", train_file, "-o", tmp_path / "m")
-    assert "C is -1.0" in one_error(invoke(*words, "--c", -1, status=1))
+    assert "C is -1.0; expected a number above 0" in invoke(*words, "--c", -1, status=2).stderr
     assert "no-such-table" in one_error(invoke(*words, "--templates", "no-such-table", status=1))
     table = tmp_path / "table.txt"
     table.write_text("h.xpos | dir\nh.nonsense | dir\n", encoding="utf-8")
@@ -341,7 +374,7 @@ def test_line_ends_and_compression_change_nothing(invoke: Invoke, model: Path, t
     text = toy.treebank(40, seed=1, newline="\r\n").encode()
     path.write_bytes(gzip.compress(text) if suffix else text)
     invoke("train", path, "--epochs", 3, "-o", tmp_path / "m")
-    assert np.array_equal(Parser.load(tmp_path / "m").model.weights, Parser.load(model).model.weights)
+    assert np.array_equal(weights_of(Parser.load(tmp_path / "m").model), weights_of(Parser.load(model).model))
 
 
 def test_some_heads_unknown(invoke: Invoke, test_file: Path, tmp_path: Path) -> None:

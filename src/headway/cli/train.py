@@ -92,9 +92,9 @@ def summary(output: Path, about: Mapping[str, Any], rules: int | None = None) ->
     name = f"{printable(str(output))}: {settings.get('model', 'a')} model"
     lines = [", ".join([name, *_figures(settings, about, rules)])]
     lines += _pruning(about.get("pruning")) + _known(data.get("heads"))
-    signed = [f"headway {about['headway']}"] * ("headway" in about)
-    signed += [f"seed {settings['seed']}"] * ("seed" in settings)
-    signed += [f"{data['sentences']} sentences sha256 {data['sha256']}"] * ("sha256" in data)
+    signed = [f"headway {about['headway']}"] if "headway" in about else []
+    signed += [f"seed {settings['seed']}"] if "seed" in settings else []
+    signed += [f"{data['sentences']} sentences sha256 {data['sha256']}"] if "sha256" in data else []
     return "\n".join([*lines, ", ".join(signed)] if signed else lines)
 
 
@@ -121,6 +121,8 @@ def _known(heads: Mapping[str, int] | None) -> list[str]:
 
 def remedy(checkpoint: Path) -> str:
     """What to do after an interruption."""
+    if checkpoint.is_dir() and not any(checkpoint.iterdir()):
+        checkpoint.rmdir()  # made for a first stage that was not finished
     if checkpoint.is_dir():
         return f"; the same command resumes from the checkpoint {checkpoint}"
     return "; there is no checkpoint yet, so the same command starts over"
