@@ -18,15 +18,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headway import pipeline
 from headway.archive import load_archive
 from headway.errors import ArchiveError, HeadwayError, TrainingError, TreebankError
 from headway.features.rules import Rule, Rules
 from headway.inference.brute_force import all_trees
-from headway.pipeline import Parsed, Parser
-from headway.training import Progress, checksum
+from headway.inference.tree_distribution import TreeDistribution
+from headway.learning.monitor import Progress
+from headway.parsed import Parsed
+from headway.pipeline import Parser
+from headway.training.data import checksum
 from headway.treebank import Sentence, is_projective, is_tree, read_treebank, roots, write_treebank
+from headway.treebank.annotations import offsets_of
 
+from .models.model_parts import label_names_of, label_weights_of, weights_of
 from .models.toy_treebank import LABELS, sentences
 
 Floats = NDArray[np.float64]
@@ -84,10 +88,10 @@ def test_every_learner_with_every_way_to_label(learner: str, labels: str) -> Non
     assert uas > 97.0
     if labels == "none":
         assert {label for parsed in found for label in parsed.labels[1:]} == {"_"}
-        assert parser.model.label_names == ()
+        assert label_names_of(parser.model) == ()
     else:
         assert las > 96.0
-        assert parser.model.label_names == LABELS
+        assert label_names_of(parser.model) == LABELS
 
 
 @pytest.mark.parametrize("projective", [False, True])
@@ -111,7 +115,7 @@ def test_training_from_files(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"learner": "perceptron", "epochs": 3}
     from_files = trained(train, str(dev), **settings)
     in_memory = trained(sentences(12, 9), sentences(6, 10), **settings)
-    np.testing.assert_array_equal(from_files.model.weights, in_memory.model.weights)
+    np.testing.assert_array_equal(weights_of(from_files.model), weights_of(in_memory.model))
     assert from_files.model.about == in_memory.model.about
 
 
@@ -136,8 +140,8 @@ def test_several_words_on_the_root(tmp_path: Path) -> None:
         trained(path)
     with pytest.raises(TrainingError, match=r"^the training data: 4 of 8 trees"):
         trained(sentences(8, 11, two_roots=True))
-    assert trained(path, single_root=False, epochs=1).model.single_root is False
-    assert trained(sentences(4, 11), dev=path, epochs=1).model.single_root  # development trees may have several
+    assert trained(path, single_root=False, epochs=1).model.trees.single_root is False
+    assert trained(sentences(4, 11), dev=path, epochs=1).model.trees.single_root  # development trees may have several
 
 
 def test_early_stopping_keeps_the_best_pass() -> None:
@@ -147,7 +151,7 @@ def test_early_stopping_keeps_the_best_pass() -> None:
     best, history = stopped.model.about["best_pass"], stopped.model.about["history"]
     assert len(history) == best + 2 < 40
     exact = trained(train, dev, learner="perceptron", epochs=best)
-    np.testing.assert_array_equal(stopped.model.weights, exact.model.weights)
+    np.testing.assert_array_equal(weights_of(stopped.model), weights_of(exact.model))
 
 
 def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
@@ -157,12 +161,12 @@ def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
         for seed, threads in ((1, 1), (1, 1), (2, 1), (1, 3))
     )
     for again in (same, threaded):
-        np.testing.assert_array_equal(one.model.weights, again.model.weights)
-        np.testing.assert_array_equal(one.model.label_weights, again.model.label_weights)
-    assert not np.array_equal(one.model.weights, other.model.weights)
+        np.testing.assert_array_equal(weights_of(one.model), weights_of(again.model))
+        np.testing.assert_array_equal(label_weights_of(one.model), label_weights_of(again.model))
+    assert not np.array_equal(weights_of(one.model), weights_of(other.model))
     one.save(tmp_path / "one")
     same.save(tmp_path / "same")
-    saved, again_saved = (load_archive(tmp_path / name, "parser") for name in ("one", "same"))
+    saved, again_saved = (load_archive(tmp_path / name, "arc") for name in ("one", "same"))
     assert saved.data == again_saved.data
     assert all(saved.arrays[name].tobytes() == again_saved.arrays[name].tobytes() for name in saved.arrays)
 
@@ -184,8 +188,8 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     resumed = trained(train, dev, checkpoint=file, show=lambda p: numbers.append((p.stage, p.number)), **settings)
     assert [number for stage, number in numbers if stage == "tree"] == [3, 4, 5]
     assert file.exists()  # until the parser is saved, which is for the caller to say
-    np.testing.assert_array_equal(resumed.model.weights, whole.model.weights)
-    np.testing.assert_array_equal(resumed.model.label_weights, whole.model.label_weights)
+    np.testing.assert_array_equal(weights_of(resumed.model), weights_of(whole.model))
+    np.testing.assert_array_equal(label_weights_of(resumed.model), label_weights_of(whole.model))
     assert resumed.model.about == whole.model.about
 
 
@@ -208,7 +212,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     table = tmp_path / "mine.txt"
     table.write_text("h.xpos m.xpos | dir dist\n", "utf-8")
     parser = trained(sentences(20, 18), templates=str(table), epochs=3)
-    assert [str(block.template) for block in parser.model.scorer.arcs.blocks] == [
+    assert [str(block.template) for block in parser.model.scorer.scorer.arcs.blocks] == [
         "h.xpos m.xpos | dir",
         "h.xpos m.xpos | dist",
     ]
@@ -243,7 +247,7 @@ def test_trees_and_text(labels: str, order: float, tmp_path: Path) -> None:
     gold = sentences(20, 52)
     found = list(again.parse(map(bare, gold)))
     assert shares(gold, found)[0] > 95.0
-    assert parser.model.label_names == (() if labels == "none" else LABELS[:3] + LABELS[4:])
+    assert label_names_of(parser.model) == (() if labels == "none" else LABELS[:3] + LABELS[4:])
     for one, other in zip(found, parser.parse(map(bare, gold)), strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
     assert "text" not in trained(sentences(6, 51), learner="loglinear", epochs=1).model.about
@@ -257,7 +261,7 @@ def test_text_makes_the_parser_surer(tmp_path: Path) -> None:
     for weight in (0.0, 0.3, 2.0):
         parser = with_text(train, text=path, entropy_weight=weight, c=0.1, epochs=30)
         same = with_text(train, text=text, entropy_weight=weight, c=0.1, epochs=30)
-        np.testing.assert_array_equal(same.model.weights, parser.model.weights)
+        np.testing.assert_array_equal(weights_of(same.model), weights_of(parser.model))
         unsure.append(np.mean([parsed.distribution.entropy for parsed in parser.parse(text)]))
     assert (np.diff(unsure) < -0.01).all()
 
@@ -267,10 +271,10 @@ def test_trees_of_the_text_are_not_looked_at() -> None:
     one, other, none, fewer = (
         with_text(train, text=each).model for each in (text, other_trees(text, 57), map(bare, text), text[1:])
     )
-    np.testing.assert_array_equal(one.weights, other.weights)
-    np.testing.assert_array_equal(one.weights, none.weights)
+    np.testing.assert_array_equal(weights_of(one), weights_of(other))
+    np.testing.assert_array_equal(weights_of(one), weights_of(none))
     assert one.coder == other.coder == none.coder
-    assert fewer.weights.shape != one.weights.shape or not np.array_equal(fewer.weights, one.weights)
+    assert not np.array_equal(weights_of(fewer), weights_of(one))
 
 
 def test_text_with_predicted_tags_is_tagged() -> None:
@@ -280,7 +284,7 @@ def test_text_with_predicted_tags_is_tagged() -> None:
     one, other = (
         Parser.train(train, text=each, learner="loglinear", labels="none", epochs=3) for each in (text, wrong)
     )
-    np.testing.assert_array_equal(one.model.weights, other.model.weights)
+    np.testing.assert_array_equal(weights_of(one.model), weights_of(other.model))
     assert "X" not in one.model.coder.fields["upos"]
     assert "X" in with_text(train, text=wrong, epochs=1).model.coder.fields["upos"]
 
@@ -310,13 +314,13 @@ def test_interrupted_training_with_text(optimiser: str, tmp_path: Path, monkeypa
     whole = with_text(train, **settings)
     with pytest.raises(KeyboardInterrupt):
         with_text(train, checkpoint=file, show=interrupt_at_three, **settings)
-    for change in ({"text": text[1:]}, {"text": None}, {"entropy_weight": 2.0}, {"entropy_order": 2.0}):
+    for change in ({"text": text[1:]}, {"entropy_weight": 2.0}, {"entropy_order": 2.0}, {"text": None}):
         with pytest.raises(ArchiveError, match="a checkpoint of other data or settings"):
             with_text(train, checkpoint=file, **{**settings, **change})
     resumed = with_text(train, checkpoint=file, **settings)
     assert [entry["pass"] for entry in resumed.model.about["history"]] == [1, 2, 3, 4, 5]
     if optimiser == "adagrad":
-        np.testing.assert_array_equal(resumed.model.weights, whole.model.weights)
+        np.testing.assert_array_equal(weights_of(resumed.model), weights_of(whole.model))
         assert resumed.model.about == whole.model.about
 
 
@@ -351,7 +355,7 @@ def test_rules_and_no_trees(criterion: str, projective: bool, single_root: bool,
     found = list(again.parse(map(bare, gold)))
     assert shares(gold, found)[0] > 90.0
     assert {label for parsed in found for label in parsed.labels[1:]} == {"_"}
-    assert (again.model.projective, again.model.single_root) == (projective, single_root)
+    assert again.model.trees == (projective, single_root)
     assert again.tagger is None
     for one, other in zip(found, parser.parse(map(bare, gold)), strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
@@ -390,8 +394,8 @@ def test_rules_from_a_file_by_name_and_at_hand(tmp_path: Path) -> None:
         constrained(rules, source, epochs=5).model
         for rules, source in ((RULES, text), (path, tmp_path / "text.conllu"), (str(path), text))
     )
-    np.testing.assert_array_equal(at_hand.weights, from_path.weights)
-    np.testing.assert_array_equal(at_hand.weights, from_name.weights)
+    np.testing.assert_array_equal(weights_of(at_hand), weights_of(from_path))
+    np.testing.assert_array_equal(weights_of(at_hand), weights_of(from_name))
     assert at_hand.about == from_path.about == from_name.about
     with pytest.raises(HeadwayError, match=r"cannot read rules from no-such-rules: .*universal"):
         constrained("no-such-rules", text)
@@ -417,7 +421,7 @@ def test_trees_of_a_text_with_rules_are_not_looked_at() -> None:
         constrained(RULES, each, epochs=5).model for each in (text, text, other_trees(text, 70), map(bare, text))
     )
     for again in (same, other, none):
-        np.testing.assert_array_equal(one.weights, again.weights)
+        np.testing.assert_array_equal(weights_of(one), weights_of(again))
         assert one.coder == again.coder
     assert one.about == same.about
 
@@ -430,7 +434,7 @@ def test_rules_with_development_trees() -> None:
     assert parser.model.about["best_pass"] == 1 + int(np.argmax([entry["dev"] for entry in history]))
     assert parser.model.about["scale"] == 1.0
     exact = constrained(RULES, text, epochs=parser.model.about["best_pass"])
-    np.testing.assert_array_equal(parser.model.weights, exact.model.weights)
+    np.testing.assert_array_equal(weights_of(parser.model), weights_of(exact.model))
 
 
 def test_checkpoints_with_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,7 +443,7 @@ def test_checkpoints_with_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     settings: dict[str, Any] = {"checkpoint": file, "epochs": 6, "criterion": "squared"}
     with pytest.raises(KeyboardInterrupt):
         constrained(RULES, text, show=interrupt_at_three, **settings)
-    before = file.read_bytes()
+    stages = {path: path.read_bytes() for path in file.iterdir()}
     others = Rules((*RULES.rules[:3], replace(RULES.rules[3], target=(0.9, 1.0))))
     changes: list[tuple[Rules, list[Sentence], dict[str, Any]]] = [
         (others, text, {}),
@@ -451,7 +455,7 @@ def test_checkpoints_with_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for rules, data, change in changes:
         with pytest.raises(ArchiveError, match="a checkpoint of other data or settings"):
             constrained(rules, data, **{**settings, **change})
-    assert file.read_bytes() == before
+    assert {path: path.read_bytes() for path in file.iterdir()} == stages
     resumed = constrained(RULES, text, **settings)
     objectives = [entry["objective"] for entry in resumed.model.about["history"]]
     assert [entry["pass"] for entry in resumed.model.about["history"]] == [1, 2, 3, 4, 5, 6]
@@ -474,9 +478,7 @@ def test_what_rules_cannot_be_learnt_with() -> None:
         trained(text, learner="constraints", epochs=1)
 
 
-@pytest.mark.parametrize(
-    "setting", [{"learner": "margin"}, {"labels": "joint"}, {"trainings": 3}, {"model": "sibling"}]
-)
+@pytest.mark.parametrize("setting", [{"learner": "margin"}, {"labels": "joint"}, {"runs": 3}, {"model": "sibling"}])
 def test_settings_that_rules_have_no_use_for(setting: dict[str, Any]) -> None:
     with pytest.raises(TrainingError, match=f"learning from rules has no setting '{next(iter(setting))}'; there are"):
         constrained(RULES, sentences(6, 75), **setting)
@@ -527,7 +529,7 @@ def test_parsing_is_a_stream() -> None:
 @pytest.mark.parametrize(("arcs", "ahead"), [(1, 1), (50, 2), (10**6, 20)])
 def test_few_long_sentences_are_read_ahead(monkeypatch: pytest.MonkeyPatch, arcs: int, ahead: int) -> None:
     """A portion ends with the sentence that fills it: here each one has 36 cells."""
-    monkeypatch.setattr(pipeline, "_ARCS_AT_ONCE", arcs)
+    monkeypatch.setattr("headway.models.portions._ARCS", arcs)
     text = [Sentence.from_words([f"w{i}", "the", "stone", "moves", "."]) for i in range(20)]
     rest = iter(text)
     stream = toy_parser("none").parse(rest)
@@ -613,7 +615,8 @@ def test_probabilities_by_enumeration(labels: str, projective: bool, single_root
     sentence = Sentence.from_words(["indeed", "moves", "the", "big", "often"], xpos=["M", "V", "D", "J", "A"])
     parsed = parser.parse(sentence)
     trees, words = all_trees(5, projective=projective, single_root=single_root), np.arange(1, 6)
-    totals = np.array([parsed.scores[tree[1:], words].sum() for tree in trees])
+    assert isinstance(parsed.distribution, TreeDistribution)
+    totals = np.array([parsed.distribution.score(tree) for tree in trees])
     probabilities = np.exp(totals - np.logaddexp.reduce(totals))
     mu = np.zeros((6, 6))
     for tree, probability in zip(trees, probabilities, strict=True):
@@ -630,15 +633,22 @@ def test_probabilities_by_enumeration(labels: str, projective: bool, single_root
     right = [mu[tree[1:], words].sum() for tree in trees]
     by_risk = parser.parse(sentence, mbr=True)
     np.testing.assert_array_equal(by_risk.heads, trees[int(np.argmax(right))])
-    np.testing.assert_array_equal(by_risk.scores, parsed.scores)
+    np.testing.assert_array_equal(by_risk.marginals, parsed.marginals)
+
+
+def arc_scores(parsed: Parsed) -> Floats:
+    """The scores behind the probabilities."""
+    assert isinstance(parsed.distribution, TreeDistribution)
+    scores: Floats = parsed.distribution._batch.scores[0]
+    return scores
 
 
 def mean_log_likelihood(parser: Parser, gold: list[Sentence], factor: float = 1.0) -> float:
     total = 0.0
     for sentence, parsed in zip(gold, parser.parse(gold), strict=True):
-        scaled = replace(parsed, scores=factor * parsed.scores)
         assert sentence.heads is not None
-        total += float(scaled.distribution.log_prob(sentence.heads))
+        scaled = TreeDistribution(factor * arc_scores(parsed), *parser.model.trees)
+        total += float(scaled.log_prob(sentence.heads))
     return total / len(gold)
 
 
@@ -653,7 +663,7 @@ def test_calibration_makes_development_trees_likelier_and_changes_none() -> None
     raw = trained(sentences(10, 2), learner="perceptron", epochs=parser.model.about["best_pass"])
     for one, other in zip(parser.parse(new), raw.parse(new), strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
-        np.testing.assert_allclose(one.scores, scale * other.scores, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(arc_scores(one), scale * arc_scores(other), rtol=1e-9, atol=1e-9)
 
 
 def test_threads_change_nothing() -> None:
@@ -677,7 +687,7 @@ def test_saved_and_loaded_parsers_agree(tmp_path: Path, labels: str) -> None:
     for one, other in zip(Parser.load(path).parse(text), toy_parser(labels).parse(text), strict=True):
         np.testing.assert_array_equal(one.heads, other.heads)
         assert one.labels == other.labels
-        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(arc_scores(one), arc_scores(other), rtol=1e-5, atol=1e-4)
 
 
 def test_a_full_disk_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -782,7 +792,7 @@ def test_a_whole_text() -> None:
         assert parsed.offsets is not None
         assert tuple(text[start:end] for start, end in parsed.offsets) == parsed.sentence.forms
     later = text_parser().sentences(text, offset=100)
-    assert [pipeline.offsets_of(s)[0] for s in later] == [  # type: ignore[index]
+    assert [offsets_of(s)[0] for s in later] == [  # type: ignore[index]
         (start + 100, end + 100) for start, end in (parsed.offsets[0] for parsed in found)  # type: ignore[index]
     ]  # fmt: skip
 
@@ -853,8 +863,9 @@ def test_as_a_picture() -> None:
 def test_another_class_of_trees_keeps_the_rest() -> None:
     parser = text_parser()
     other = parser.with_projective(True)
-    assert other.model.projective
-    assert not parser.model.projective
+    assert other.model.trees == (True, True)
+    assert parser.model.trees == (False, True)
+    assert other.with_projective(False).model == parser.model
     assert other.tagger is parser.tagger
     assert other.segmenter is parser.segmenter
 
@@ -866,7 +877,7 @@ def test_the_parser_is_trained_on_the_tags_it_will_be_given(monkeypatch: pytest.
     def same(text: list[Sentence], *_: Any, **__: Any) -> list[Sentence]:
         return [replace(s, **{name: tag * len(s) for name, tag in one.items()}) for s in text]
 
-    monkeypatch.setattr("headway.training.words.jackknifed", same)
+    monkeypatch.setattr("headway.training.text_models.jackknifed", same)
     fields = Parser.train(sentences(8, 33), epochs=1).model.coder.fields
     assert (list(fields["upos"]), list(fields["xpos"])) == (["X"], ["Y"])
 
@@ -895,7 +906,7 @@ def test_a_saved_parser_reads_text_alike(tmp_path: Path) -> None:
     assert [parsed.to_conllu() for parsed in again.parse_text(text, threads=2)] == expected
 
 
-def test_the_english_model_comes_along() -> None:
+def test_the_english_model_is_included() -> None:
     found = list(Parser.load("en").parse_text("Economic news had little effect on financial markets. Dogs don't bark."))
     assert [parsed.sentence.forms[:3] for parsed in found] == [("Economic", "news", "had"), ("Dogs", "do", "n't")]
     assert found[0].labels[1:4] == ("amod", "nsubj", "root")
@@ -911,11 +922,11 @@ def test_a_name_that_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert Parser.load("en").model.about == json.loads(json.dumps(toy_parser().model.about))
 
 
-def test_several_trainings_are_averaged() -> None:
-    """Weights of two trainings are the mean of those of either seed, of labels and tags too."""
+def test_several_runs_are_averaged() -> None:
+    """Weights of two runs are the mean of those of either seed, of labels and tags too."""
     text, settings = sentences(16, 40), {"learner": "perceptron", "epochs": 2, "labels": "after", "tags": "predicted"}
     first, second = (Parser.train(text, seed=seed, **settings) for seed in (3, 4))
-    both = Parser.train(text, seed=3, trainings=2, **settings)
+    both = Parser.train(text, seed=3, runs=2, **settings)
     # jack-knifing has the first seed alone, so arcs and labels are compared with gold tags below
     assert both.tagger is not None
     assert first.tagger is not None
@@ -923,10 +934,21 @@ def test_several_trainings_are_averaged() -> None:
     np.testing.assert_allclose(both.tagger.weights, (first.tagger.weights + second.tagger.weights) / 2, atol=1e-12)
     gold = {**settings, "tags": "gold"}
     first, second = (Parser.train(text, seed=seed, **gold) for seed in (3, 4))
-    both = Parser.train(text, seed=3, trainings=2, **gold)
-    for name in ("weights", "label_weights"):
-        mean = (getattr(first.model, name) + getattr(second.model, name)) / 2
-        np.testing.assert_allclose(getattr(both.model, name), mean, atol=1e-12)
-        assert np.abs(mean - getattr(first.model, name)).max() > 0
-    with pytest.raises(TrainingError, match="trainings is 0"):
-        Parser.train(text, trainings=0)
+    both = Parser.train(text, seed=3, runs=2, **gold)
+    for part in (weights_of, label_weights_of):
+        mean = (part(first.model) + part(second.model)) / 2
+        np.testing.assert_allclose(part(both.model), mean, atol=1e-12)
+        assert np.abs(mean - part(first.model)).max() > 0
+    with pytest.raises(TrainingError, match="runs is 0"):
+        Parser.train(text, runs=0)
+
+
+def test_an_unknown_model() -> None:
+    with pytest.raises(TrainingError, match="unknown model 'banana'; the models are: arc, grandsibling, sibling"):
+        trained(sentences(4, 41), model="banana")
+
+
+@pytest.mark.parametrize("setting", [{"entropy_weight": 0.1}, {"entropy_order": 2.0}])
+def test_entropy_without_text(setting: dict[str, Any]) -> None:
+    with pytest.raises(TrainingError, match=f"{next(iter(setting))} is about text beside the trees; give some"):
+        trained(sentences(4, 41), learner="loglinear", **setting)

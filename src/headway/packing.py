@@ -79,7 +79,7 @@ class _Profile:
 
 
 def pack(weights: Weights, least: float) -> Arrays:
-    """The weights of at least this size; an array a part, see the module's text."""
+    """The weights of at least this size, one array per part (see the module's docstring)."""
     size = np.abs(weights)
     there = (size >= least) & (size > 0)
     kept = size[there].astype(np.float64)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import ArchiveError, HeadwayError, TrainingError
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.models.saved import KIND
 from headway.pipeline import Parser
 from headway.text import tagger as module
 from headway.text.tag_chain import chain_of
@@ -543,7 +542,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     path = tmp_path_factory.mktemp("tagger") / "toy.headway"
     parser = Parser.train(sentences(10, 6), tags="gold", epochs=1, labels="none")
     replace(parser, tagger=learnt_on_toys()).save(path)
-    return load_archive(path, KIND)
+    return load_archive(path, "arc")
 
 
 def test_a_whole_parser_is_loaded(whole: Archive, tmp_path: Path) -> None:
@@ -561,7 +560,7 @@ def test_damaged_taggers(whole: Archive, tmp_path: Path, name: str) -> None:
     if name != "other bits":  # only the number of weights tells
         with pytest.raises((KeyError, ValueError, TypeError, AttributeError, HeadwayError)):
             Tagger.from_data(data["tagger"], np.zeros(Tagger.size_of(data["tagger"])), NO_CLUSTERS)
-    save_archive(Archive(KIND, data, whole.arrays), tmp_path / "damaged")
+    save_archive(Archive("arc", data, whole.arrays), tmp_path / "damaged")
     with pytest.raises(ArchiveError) as caught:
         Parser.load(tmp_path / "damaged")
     assert str(caught.value).startswith(f"{tmp_path / 'damaged'}: ")
@@ -572,7 +571,7 @@ def test_weights_no_tagger_has(whole: Archive, tmp_path: Path) -> None:
     arrays = {name: array for name, array in whole.arrays.items() if name != "tagger_weights"}
     bad = np.full_like(whole.arrays["tagger_weights"], np.nan)
     for changed in (arrays, {**arrays, "tagger_weights": bad}, {**arrays, "tagger_weights": bad[1:]}):
-        save_archive(Archive(KIND, whole.data, changed), tmp_path / "damaged")
+        save_archive(Archive("arc", whole.data, changed), tmp_path / "damaged")
         with pytest.raises(ArchiveError):
             Parser.load(tmp_path / "damaged")
     assert len(bad) <= 1 << BITS

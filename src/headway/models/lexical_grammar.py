@@ -161,7 +161,7 @@ class LexicalGrammar:
 
     @classmethod
     def from_arrays(cls, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LexicalGrammar:
-        """What `to_arrays` gave; ValueError or KeyError if it is damaged. The order of the entries is of no matter."""
+        """What `to_arrays` gave; ValueError or KeyError if it is damaged. The order of the entries does not matter."""
         configuration, back_off = data["configuration"], data["back_off"]
         if not isinstance(configuration, str) or configuration not in _STATES:
             raise ValueError(f"its lexical grammar is {str(configuration)[:40]!r}, which is none")

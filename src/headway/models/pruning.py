@@ -8,7 +8,7 @@ P being the log-linear model's over the trees of its class. Of two heads as like
 the model's best tree are always kept too, so that what is left always has a tree of the class. The paper says that it
 prunes by such marginals and not by which rule; this rule is ours.
 
-Scores, marginals and kept arcs are (B, N+1, N+1). The cost is the marginals': O(n^3) a sentence.
+Scores, marginals and kept arcs are (B, N+1, N+1). The cost is that of the marginals: O(n^3) per sentence.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _checked(heads: Ints, lengths: Ints) -> Ints:
     """Heads that compiled code may index with."""
     width = int(lengths.max(initial=0)) + 1
     if heads.ndim != 2 or len(heads) != len(lengths) or heads.shape[1] < width:
-        raise HeadsError(f"heads have shape {heads.shape}; expected ({len(lengths)}, {width}), one row a sentence")
+        raise HeadsError(f"heads have shape {heads.shape}; expected ({len(lengths)}, {width}), one row per sentence")
     words = np.arange(heads.shape[1])
     wrong = (heads < -1) | (heads > lengths[:, None]) | (heads == words)
     wrong |= (heads >= 0) & ((words == 0) | (words > lengths[:, None]))

@@ -70,7 +70,7 @@ def explain(
     examples: int = 3,
     executor: Executor = SERIAL,
 ) -> tuple[Explanation, ...]:
-    """Every rule, in their order, with at most so many `examples`, the worst first, one a sentence.
+    """Every rule, in their order, with at most so many `examples`, the worst first, one per sentence.
 
     The tags are those of the sentences; heads in them are ignored.
     """
