@@ -124,7 +124,8 @@ def test_the_demo_draws_every_sentence_as_the_parser_parses_it() -> None:
     for found in parsed:
         assert " ".join(found.sentence.forms) in printed
         assert str(found.status) in ("CERTIFIED", "EXACT")  # it says that no other tree scores higher
-        for line in tree_text(found.sentence, found.confidence.arcs, unsure_below=load_demo().UNSURE_BELOW).splitlines():
+        drawing = tree_text(found.sentence, found.confidence.arcs, unsure_below=load_demo().UNSURE_BELOW)
+        for line in drawing.splitlines():
             assert line.rstrip() in printed
     assert picture == parsed[0].to_svg()
     drawn = "".join(ElementTree.fromstring(picture).itertext())

@@ -1,8 +1,8 @@
 """The pages of docs/: their examples run, their links lead somewhere, and the site builds without a warning.
 
-`>>>` blocks are doctests, run page by page in an empty folder with the treebanks of examples/. In `console` blocks, every
-line after `$ ` is run there, too, and must succeed; each line of output that the page shows must be printed; `...` stands
-for what is left out.
+`>>>` blocks are doctests, run page by page in an empty folder with the treebanks of examples/. In `console` blocks,
+every line after `$ ` is run there, too, and must succeed; each line of output that the page shows must be printed;
+`...` stands for what is left out.
 """
 
 from __future__ import annotations
