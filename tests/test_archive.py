@@ -257,6 +257,9 @@ def test_other_kinds_and_versions(tmp_path: Path) -> None:
     assert "not a thing" in refused(path)
     write_zip(path, {"headway.json": json.dumps({"headway": VERSION + 1, "kind": KIND}).encode()})
     assert f"version {VERSION + 1} of the format, this is version {VERSION}; update headway" in refused(path)
+    write_zip(path, {"headway.json": json.dumps({"headway": VERSION - 1, "kind": KIND}).encode()})
+    assert f"version {VERSION - 1} of the format" in refused(path)
+    assert "convert it with experiments/convert_models.py" in refused(path)
 
 
 # What is hostile

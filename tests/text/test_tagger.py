@@ -235,6 +235,21 @@ def test_a_loaded_tagger_has_its_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.tag(sentences(2, 5))
 
 
+def test_columns_that_are_missing_are_completed() -> None:
+    """What was given stays, unless all is to be replaced; a sentence that lacks nothing is not touched."""
+    tagger, [gold] = learnt_on_toys(), sentences(1, 9)
+    bare = Sentence.from_words(gold.forms)
+    half = replace(bare, upos=("Q",) * len(gold))
+    done = tagger.complete([gold, bare, half])
+    assert done[0] is gold
+    tagged = tagger.tag([bare])[0]
+    assert done[1] == tagged
+    assert (done[2].upos, done[2].xpos, done[2].lemmas) == (half.upos, tagged.xpos, tagged.lemmas)
+    assert [tagger.is_needed(sentence) for sentence in (gold, bare, half)] == [False, True, True]
+    assert tagger.complete([half], replace_all=True) == [tagged]
+    assert tagger.complete([]) == []
+
+
 def test_what_is_replaced_and_what_stays() -> None:
     (sentence,) = sentences(1, 1)
     (found,) = random_tagger(8).tag([sentence])
@@ -462,6 +477,26 @@ def test_where_the_others_have_no_tags_to_learn_from(spy: type[Spy]) -> None:
     assert found[0] is text[0]
     assert found[1].upos == ("new",)
     assert spy.calls == [(["a"], ["c"])]
+
+
+def test_a_fold_may_come_from_an_earlier_training(spy: type[Spy]) -> None:
+    """What the stage gives is taken, and no tagger is trained for it."""
+    text = sentences(6, 3)
+    kept: dict[int, list[Sentence]] = {}
+
+    def remember(fold: int, held_out: Sequence[Sentence], tag: Callable[[], list[Sentence]]) -> list[Sentence]:
+        if fold not in kept:
+            kept[fold] = tag()
+        assert [s.forms for s in kept[fold]] == [s.forms for s in held_out]
+        return kept[fold]
+
+    first = jackknifed(text, folds=3, stage=remember)
+    assert sorted(kept) == [1, 2, 3]
+    assert len(spy.calls) == 3
+    del kept[2]
+    again = jackknifed(text, folds=3, stage=remember)
+    assert len(spy.calls) == 4
+    assert [tags_of(s) for s in again] == [tags_of(s) for s in first] == [tags_of(s) for s in jackknifed(text, folds=3)]
 
 
 def test_jack_knifed_tags_are_those_of_a_tagger_of_the_others() -> None:
