@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,8 +16,10 @@ from headway.inference.candidates import (
     grand_sibling_nodes,
     grandparent_nodes,
     sibling_nodes,
+    starts_of,
 )
 from headway.inference.head_automata import arcs_of_tree, count_parts
+from headway.inference.parts import KINDS as PART_KINDS
 
 from .parts_oracle import parts_of, trees
 
@@ -89,7 +93,6 @@ def test_ranges_say_where_everything_is(allowed: Bools) -> None:
     these, expected, n = candidates(allowed), naive_listing(allowed), len(allowed) - 1
     for ranges, size in ((these.sides, 2 * n + 3), (these.pairs, 2 * n + 3), (these.enters, n + 2)):
         assert len(ranges) == size
-    assert len(these.grands) == len(these.grand_pairs) == n + 2
     for h in range(n + 1):
         for side, left in ((2 * h, True), (2 * h + 1, False)):
             mine = [m for head, m in expected["arcs"] if head == h and (m < h) == left]
@@ -99,13 +102,24 @@ def test_ranges_say_where_everything_is(allowed: Bools) -> None:
         entering = these.entering[these.enters[h] : these.enters[h + 1]]
         assert these.heads[entering].tolist() == [g for g in range(n + 1) if h > 0 and g != h and allowed[g, h]]
         assert (these.modifiers[entering] == h).all()
-        for kind, ranges in (("grandparents", these.grands), ("grand_siblings", these.grand_pairs)):
-            own = expected[kind][ranges[h] : ranges[h + 1]]
-            assert own == [part for part in expected[kind] if part[1] == h]
+    for kind in PART_KINDS:
+        starts = starts_of(these, kind.on_pairs, kind.below_grandparent)
+        assert len(starts) == n + 2
+        assert starts[-1] == len(expected[kind.name])
+        for h in range(n + 1):
+            own = expected[kind.name][starts[h] : starts[h + 1]]
+            assert own == [part for part in expected[kind.name] if part[kind.roles.index("h")] == h]
     assert these.sides[-1] == len(expected["arcs"])
     assert these.pairs[-1] == len(expected["siblings"])
-    assert these.grands[-1] == len(expected["grandparents"])
-    assert these.grand_pairs[-1] == len(expected["grand_siblings"])
+
+
+@given(masks())
+def test_every_kind_lists_its_parts(allowed: Bools) -> None:
+    these, expected = candidates(allowed), naive_listing(allowed)
+    for kind in PART_KINDS:
+        nodes = kind.nodes(these)
+        assert nodes.shape == (len(expected[kind.name]), len(kind.roles))
+        assert [tuple(part) for part in nodes.tolist()] == expected[kind.name]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -141,7 +155,7 @@ def naive_count(these: Candidates, taken: Bools, above: Ints, kinds: tuple[str, 
     return [float(part in present[kind]) for kind in kinds for part in listed[kind]]
 
 
-FLAGS = [(False, False, KINDS[:2]), (True, False, KINDS[:3]), (True, True, KINDS)]
+SOME_KINDS = [tuple(some) for size in range(4) for some in combinations(PART_KINDS, size)]
 
 
 @given(masks(), st.integers(0, 99))
@@ -154,8 +168,9 @@ def test_counts_of_any_choice(allowed: Bools, seed: int) -> None:
         entering = these.entering[these.enters[h] : these.enters[h + 1]]
         if len(entering) and rng.random() < 0.8:
             above[h] = rng.choice(entering)
-    for grand, tri, kinds in FLAGS:
-        assert count_parts(these, taken, above, grand, tri).tolist() == naive_count(these, taken, above, kinds)
+    for kinds in SOME_KINDS:
+        names = ("arcs", *(kind.name for kind in kinds))
+        assert count_parts(these, taken, above, kinds).tolist() == naive_count(these, taken, above, names)
 
 
 @pytest.mark.parametrize("n", [1, 3, 4])
@@ -163,15 +178,16 @@ def test_counts_of_every_tree(n: int) -> None:
     these = candidates(np.ones((n + 1, n + 1), np.bool_))
     listed = listing(these)
     for heads in trees(n, False, False):
-        parts = parts_of(heads)
+        of_tree = parts_of(heads)
         taken, above = arcs_of_tree(these, np.array(heads))
         assert above[0] == -1
         assert these.heads[above[1:]].tolist() == list(heads[1:])
-        for grand, tri, kinds in FLAGS:
-            present = {(kind, with_minus_one(kind, part)) for kind in kinds for part in parts[kind]}
-            found = count_parts(these, taken, above, grand, tri)
-            assert found.sum() == sum(len(parts[kind]) for kind in kinds)
-            assert found.tolist() == [float((kind, part) in present) for kind in kinds for part in listed[kind]]
+        for kinds in SOME_KINDS:
+            names = ("arcs", *(kind.name for kind in kinds))
+            present = {(name, with_minus_one(name, part)) for name in names for part in of_tree[name]}
+            found = count_parts(these, taken, above, kinds)
+            assert found.sum() == sum(len(of_tree[name]) for name in names)
+            assert found.tolist() == [float((name, part) in present) for name in names for part in listed[name]]
 
 
 @given(masks(5), st.integers(0, 99))
@@ -192,4 +208,4 @@ def test_nothing_to_choose_from(n: int) -> None:
     these = candidates(np.zeros((n + 1, n + 1), np.bool_))
     assert listing(these) == {kind: [] for kind in KINDS}
     assert these.n == n
-    assert count_parts(these, np.zeros(0, np.bool_), np.full(n + 1, -1), True, True).size == 0
+    assert count_parts(these, np.zeros(0, np.bool_), np.full(n + 1, -1), PART_KINDS).size == 0

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.arrays import TreeClass
 from headway.errors import ArcError, ScoresError, ShapeError, SizeError
 from headway.inference import TreeDistribution, marginals
 from headway.inference.batch import as_batch
 from headway.inference.first_order import arc_covariances
 from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
+from headway.parallel import executor_for
 
 from .exact import Exact, Heads, arcs, covariance_with_arcs, part_sum, tree_distribution
 from .strategies import (
@@ -476,7 +478,7 @@ def test_a_batch_of_both_ways_is_its_sentences(single_root: bool) -> None:
 def test_covariances_come_with_log_partition_and_marginals(flags: dict[str, bool]) -> None:
     scores = np.array([normal_scores(9, 150), boost_cycle(normal_scores(9, 151), [3, 4], 20.0)])
     f = np.nan_to_num(np.array([random_function(9, 152), random_function(9, 153)]))
-    log_z, mu, slope = arc_covariances(as_batch(scores), f, flags["projective"], flags["single_root"], None)
+    log_z, mu, slope = arc_covariances(as_batch(scores), f, TreeClass(**flags), executor_for(None))
     distribution = TreeDistribution(scores, **flags)
     np.testing.assert_allclose(log_z, distribution.log_partition, rtol=1e-13)
     np.testing.assert_allclose(mu, distribution.marginals, rtol=0, atol=1e-13)

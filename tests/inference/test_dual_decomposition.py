@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from headway.arrays import TreeClass
 from headway.errors import NoTreeError
 from headway.inference import SiblingDistribution, TreeDistribution
 from headway.inference.dual_decomposition import Decoded, Status, decode
@@ -59,7 +60,7 @@ def array(dense: Dense, kind: str) -> Floats:
 
 def check(found: Decoded, optimum: float, own_score: float, trees: dict[str, bool]) -> None:
     """Everything that is claimed: of the tree, its score, the bound and the status."""
-    assert is_in_class(found.heads, **trees)
+    assert is_in_class(found.heads, TreeClass(**trees))
     assert found.score == pytest.approx(own_score, rel=0, abs=ROUNDING)
     assert found.score <= found.bound
     assert found.gap == found.bound - found.score
@@ -269,7 +270,7 @@ def test_what_is_returned_is_always_a_tree(trees: dict[str, bool]) -> None:
         dense = random_grandsibling(np.random.default_rng(seed), 4, 0.6)
         for options in ({"exact": False, "iterations": 1}, {"iterations": 1, "budget": 1}):
             found = decode(to_parts(dense), **trees, **options)
-            assert is_in_class(found.heads, **trees)
+            assert is_in_class(found.heads, TreeClass(**trees))
             assert found.score == pytest.approx(score(tuple(found.heads.tolist()), dense), rel=0, abs=ROUNDING)
 
 
@@ -345,7 +346,7 @@ def test_a_long_sentence(trees: dict[str, bool]) -> None:
         dense = prune(rng, random_dense(kind, rng, 60), 4)
         dense["arcs"] = 4.0 * array(dense, "arcs")
         found = decode(to_parts(dense), budget=3000, **trees)
-        assert is_in_class(found.heads, **trees)
+        assert is_in_class(found.heads, TreeClass(**trees))
         assert found.score == pytest.approx(score(tuple(found.heads.tolist()), dense), rel=1e-12)
         assert found.score <= found.bound
         shorter = decode(to_parts(dense), exact=False, iterations=10, **trees)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.arrays import TreeClass
 from headway.errors import MissingExtraError, NoTreeError
 from headway.inference import argmax
 from headway.inference.flow_program import Relaxation, solve
@@ -50,7 +51,7 @@ def test_integer_program_finds_the_best_tree(single_root: bool, dense: Dense) ->
     assert solution.integral
     assert solution.finished
     assert solution.heads is not None
-    assert is_in_class(solution.heads, projective=False, single_root=single_root)
+    assert is_in_class(solution.heads, TreeClass(single_root=single_root))
     assert solution.score == pytest.approx(expected, rel=0, abs=1e-6)
     assert solution.bound == pytest.approx(expected, rel=0, abs=1e-5)
     assert score(tuple(solution.heads.tolist()), dense) == pytest.approx(solution.score, rel=0, abs=1e-12)
@@ -65,7 +66,7 @@ def test_relaxations_bound_the_best_tree(single_root: bool, dense: Dense) -> Non
     assert multi.bound >= expected - 1e-6
     for solution in (single, multi):
         assert solution.heads is not None
-        assert is_in_class(solution.heads, projective=False, single_root=single_root)
+        assert is_in_class(solution.heads, TreeClass(single_root=single_root))
         assert solution.score == pytest.approx(score(tuple(solution.heads.tolist()), dense), rel=0, abs=1e-12)
         assert solution.score <= expected + 1e-9
         if solution.integral:

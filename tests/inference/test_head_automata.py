@@ -27,6 +27,7 @@ from headway.inference.head_automata import (
     work_for,
 )
 from headway.inference.jit import part
+from headway.inference.parts import GRAND_SIBLINGS, KINDS
 
 from .parts_oracle import Dense, grandsibling_cases, random_grandsibling, random_sibling, sibling_cases, to_parts
 from .states_oracle import random_states, siblings_as_states
@@ -102,12 +103,11 @@ def check_heads(dense: Dense, alpha: float) -> None:
         own += head_score(dense, g, h, chosen(these, taken, h), alpha)
     assert own == pytest.approx(total, rel=0, abs=1e-12)
     if alpha == 0.0:  # the counts that a learner adds up say the same
-        tri = dense.get("grand_siblings") is not None
-        scores = [parts.arcs, parts.siblings]
-        if isinstance(parts, GrandSiblingParts):
-            scores += [parts.grandparents, parts.grand_siblings]
-        there = count_parts(these, taken, above, grand, tri) > 0
-        assert np.concatenate(scores)[there].sum() == pytest.approx(total, rel=0, abs=1e-12)
+        given = [kind for kind in KINDS if dense.get(kind.name) is not None]
+        assert list(parts.by_kind) == given or (GRAND_SIBLINGS in given and not len(GRAND_SIBLINGS.nodes(these)))
+        there = count_parts(these, taken, above, tuple(parts.by_kind)) > 0
+        scores = np.concatenate([parts.arcs, *parts.by_kind.values()])
+        assert scores[there].sum() == pytest.approx(total, rel=0, abs=1e-12)
 
 
 @given(sibling_cases(6), st.sampled_from(ALPHAS))
@@ -244,7 +244,7 @@ def test_best_modifiers_under_limits(dense: Dense, seed: int, share: float) -> N
 
     for h in range(these.n + 1):
         found, taken, above = _decode_head(automata, h, limits.u, limits.v, limits.allowed, limits.required)
-        ways_in = limits.above(h) if automata.grand and h > 0 else [-1]
+        ways_in = limits.above(h) if automata.below_grandparent and h > 0 else [-1]
         every = [worth(arc, h, sides) for arc in ways_in for sides in choices(h, these.n)]
         expected = max(every, default=-np.inf)
         assert found == pytest.approx(expected, rel=0, abs=1e-12)

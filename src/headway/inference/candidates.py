@@ -7,7 +7,7 @@ side is numbered 2h (left) or 2h + 1 (right). On a side with k arcs the *sibling
 
 numbered in that order: k(k+1)/2 + k of them. A side without children has no pair. For a head h with e arcs that enter
 it, the *grandparent parts* (g, h, m) are e x (arcs of h), and the *grand-sibling parts* (g, h, s, m) e x (pairs of h);
-the root has neither. With a few heads a word left, all of these together are a small multiple of the arcs.
+the root has neither. With a few heads left per word, all of these together are a small multiple of the arcs.
 
 Everything is O(number of parts).
 """
@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.arrays import Ints
+from headway.arrays import Bools, Ints
 from headway.inference.jit import kernel, part
 
-Bools = NDArray[np.bool_]
-Nodes = NDArray[np.int32]
+NodeRows = NDArray[np.int32]  # a part each, a node a column
 
 
 class Candidates(NamedTuple):
@@ -35,8 +34,6 @@ class Candidates(NamedTuple):
     pairs: Ints  # (2n+3,) where the sibling pairs of a side begin
     enters: Ints  # (n+2,) where the arcs into a node begin in `entering`
     entering: Ints  # (A,) arcs, by modifier, then by head
-    grands: Ints  # (n+2,) where the grandparent parts of a head begin
-    grand_pairs: Ints  # (n+2,) where the grand-sibling parts of a head begin
 
     @property
     def n(self) -> int:
@@ -54,7 +51,7 @@ def candidates(allowed: Bools) -> Candidates:
             count += allowed[h, m] and h != m
     heads, modifiers, entering = np.empty((3, count), np.int64)
     sides, pairs = np.zeros((2, 2 * n + 3), np.int64)
-    enters, grands, grand_pairs = np.zeros((3, n + 2), np.int64)
+    enters = np.zeros(n + 2, np.int64)
     a = 0
     for h in range(n + 1):
         for side, step, edge in ((2 * h, -1, 0), (2 * h + 1, 1, n + 1)):
@@ -73,11 +70,7 @@ def candidates(allowed: Bools) -> Candidates:
         m = modifiers[a]
         entering[filled[m]] = a
         filled[m] += 1
-    for h in range(n + 1):
-        ways_in = enters[h + 1] - enters[h]
-        grands[h + 1] = grands[h] + ways_in * (sides[2 * h + 2] - sides[2 * h])
-        grand_pairs[h + 1] = grand_pairs[h] + ways_in * (pairs[2 * h + 2] - pairs[2 * h])
-    return Candidates(heads, modifiers, sides, pairs, enters, entering, grands, grand_pairs)
+    return Candidates(heads, modifiers, sides, pairs, enters, entering)
 
 
 @part
@@ -86,8 +79,19 @@ def pairs_of(arcs: int) -> int:
     return arcs * (arcs + 3) // 2
 
 
+@part
+def starts_of(these: Candidates, on_pairs: bool, below_grandparent: bool) -> Ints:
+    """(n+2,) where the parts of each head begin: on its pairs or its arcs, once or for each arc that enters it."""
+    starts = np.zeros(len(these.enters), np.int64)
+    for h in range(len(starts) - 1):
+        ways_in = these.enters[h + 1] - these.enters[h] if below_grandparent else 1
+        places = these.pairs if on_pairs else these.sides
+        starts[h + 1] = starts[h] + ways_in * (places[2 * h + 2] - places[2 * h])
+    return starts
+
+
 @kernel
-def sibling_nodes(these: Candidates) -> Nodes:
+def sibling_nodes(these: Candidates) -> NodeRows:
     """(P, 3) head, sibling, modifier; the sibling of a START pair and the modifier of an END pair are -1."""
     nodes = np.empty((these.pairs[-1], 3), np.int32)
     p = 0
@@ -105,9 +109,9 @@ def sibling_nodes(these: Candidates) -> Nodes:
 
 
 @kernel
-def grandparent_nodes(these: Candidates) -> Nodes:
+def grandparent_nodes(these: Candidates) -> NodeRows:
     """(G, 3) grandparent, head, modifier."""
-    nodes = np.empty((these.grands[-1], 3), np.int32)
+    nodes = np.empty((starts_of(these, False, True)[-1], 3), np.int32)
     k = 0
     for h in range(these.enters.shape[0] - 1):
         for entry in range(these.enters[h], these.enters[h + 1]):
@@ -118,9 +122,9 @@ def grandparent_nodes(these: Candidates) -> Nodes:
 
 
 @kernel
-def grand_sibling_nodes(these: Candidates, siblings: Nodes) -> Nodes:
+def grand_sibling_nodes(these: Candidates, siblings: NodeRows) -> NodeRows:
     """(T, 4) grandparent, head, sibling, modifier; `siblings` are `sibling_nodes`."""
-    nodes = np.empty((these.grand_pairs[-1], 4), np.int32)
+    nodes = np.empty((starts_of(these, True, True)[-1], 4), np.int32)
     k = 0
     for h in range(these.enters.shape[0] - 1):
         for entry in range(these.enters[h], these.enters[h + 1]):

@@ -203,7 +203,7 @@ def _descend(
     counts how often y and z disagreed on an arc.
     """
     these = automata.candidates
-    arc_heads, arc_modifiers, share, grand = these.heads, these.modifiers, automata.share, automata.grand
+    arc_heads, arc_modifiers, share = these.heads, these.modifiers, automata.share
     arcs = len(arc_heads)
     scores = np.full((n + 1, n + 1), -np.inf)
     _score_arcs(automata, u, v, allowed, scores)
@@ -264,7 +264,7 @@ def _descend(
         away = 0
         for a in range(arcs):
             away += in_tree[a] != taken[a]
-            away += grand and in_tree[a] != (above[arc_modifiers[a]] == a)
+            away += automata.below_grandparent and in_tree[a] != (above[arc_modifiers[a]] == a)
         if away == 0:
             outcome = _AGREED
             break
@@ -291,7 +291,7 @@ def _descend(
                 continue
             y = int(in_tree[a])
             by_head = int(taken[a]) - y
-            by_modifier = int(above[arc_modifiers[a]] == a) - y if grand else 0
+            by_modifier = int(above[arc_modifiers[a]] == a) - y if automata.below_grandparent else 0
             if by_head != 0:
                 u[a] += step * by_head
                 stale[arc_heads[a]] = True

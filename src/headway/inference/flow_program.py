@@ -38,7 +38,7 @@ from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import HeadwayError, NoTreeError
 from headway.extras import require_extra
 from headway.inference.batch import as_batch
-from headway.inference.candidates import Candidates
+from headway.inference.candidates import Candidates, starts_of
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, arcs_of_tree, count_parts
 from headway.inference.jit import kernel
 from headway.inference.no_tree import no_tree_error
@@ -121,16 +121,12 @@ def solve(
 
 
 def _scores(parts: SiblingParts | GrandSiblingParts) -> Floats:
-    """The scores of all parts in a row: z, p, q, r."""
-    if isinstance(parts, SiblingParts):
-        return np.concatenate([parts.arcs, parts.siblings])
-    return np.concatenate([parts.arcs, parts.siblings, parts.grandparents, parts.grand_siblings])
+    """The scores of all parts in a row: arcs, then kind by kind."""
+    return np.concatenate([parts.arcs, *parts.by_kind.values()])
 
 
 def _score(parts: SiblingParts | GrandSiblingParts, scores: Floats, heads: Ints) -> float:
-    grand = isinstance(parts, GrandSiblingParts)
-    tri = isinstance(parts, GrandSiblingParts) and len(parts.grand_siblings) > 0
-    found = count_parts(parts.candidates, *arcs_of_tree(parts.candidates, heads), grand, tri)
+    found = count_parts(parts.candidates, *arcs_of_tree(parts.candidates, heads), tuple(parts.by_kind))
     return float(scores[found > 0].sum())
 
 
@@ -255,29 +251,26 @@ def _flow(these: Candidates, first: int, demand: Floats, capacity: float) -> lis
 
 
 def _parts(parts: SiblingParts | GrandSiblingParts, scores: Floats) -> list[_Rows]:
-    """The products: pairs, grandparents, grand-siblings; only the rows that something pushes against."""
-    arcs, pairs = len(parts.arcs), len(parts.siblings)
+    """The products, kind by kind; only the rows that something pushes against.
+
+    What sits on a pair below a grandparent is a product with the pair's own variable, so pairs come first.
+    """
+    these, arcs = parts.candidates, len(parts.arcs)
+    pairs = arcs + len(parts.siblings)
     above, below = scores > 0.0, scores < 0.0
-    if isinstance(parts, SiblingParts):
-        return _pairs(parts.candidates, above[arcs:], below[arcs:])
-    arc_pairs, arc_and_pair = _grand_members(parts.candidates)
-    grands = arcs + pairs + np.arange(len(parts.grandparents))
-    grand_siblings = grands.size + arcs + pairs + np.arange(len(parts.grand_siblings))
-    arc_and_pair = arc_and_pair[: len(grand_siblings)]
-    pair_above, pair_below = above[arcs : arcs + pairs], below[arcs : arcs + pairs]
-    pair_above[arc_and_pair[above[grand_siblings], 1]] = True
-    pair_below[arc_and_pair[below[grand_siblings], 1]] = True
-    return [
-        *_pairs(parts.candidates, pair_above, pair_below),
-        *_products(grands, arc_pairs[:, 0], arc_pairs[:, 1], above[grands], below[grands]),
-        *_products(
-            grand_siblings,
-            arc_and_pair[:, 0],
-            arcs + arc_and_pair[:, 1],
-            above[grand_siblings],
-            below[grand_siblings],
-        ),
-    ]
+    blocks, first = [], pairs
+    for kind, values in parts.by_kind.items():
+        if not kind.below_grandparent:
+            continue
+        entering, place = _copies(these, kind.on_pairs).T
+        own = slice(first, first + len(values))
+        if kind.on_pairs:
+            place = arcs + place
+            above[place[above[own]]] = True
+            below[place[below[own]]] = True
+        blocks += _products(np.arange(own.start, own.stop), entering, place, above[own], below[own])
+        first = own.stop
+    return [*_pairs(these, above[arcs:pairs], below[arcs:pairs]), *blocks]
 
 
 def _pairs(these: Candidates, above: Bools, below: Bools) -> list[_Rows]:
@@ -369,18 +362,14 @@ def _pair_members(these: Candidates) -> Ints:
 
 
 @kernel
-def _grand_members(these: Candidates) -> tuple[Ints, Ints]:
-    """(G, 2) the arcs g -> h and h -> m of the grandparent parts; (T, 2) arc g -> h and pair of the grand-siblings."""
-    arc_pairs = np.empty((these.grands[-1], 2), np.int64)
-    arc_and_pair = np.empty((these.grand_pairs[-1], 2), np.int64)
-    k, t = 0, 0
+def _copies(these: Candidates, on_pairs: bool) -> Ints:
+    """(Q, 2) for each arc that enters a head, and each arc or pair of this head: both their numbers."""
+    places = these.pairs if on_pairs else these.sides
+    copies = np.empty((starts_of(these, on_pairs, True)[-1], 2), np.int64)
+    q = 0
     for h in range(len(these.enters) - 1):
         for entry in range(these.enters[h], these.enters[h + 1]):
-            arc = these.entering[entry]
-            for a in range(these.sides[2 * h], these.sides[2 * h + 2]):
-                arc_pairs[k] = (arc, a)
-                k += 1
-            for p in range(these.pairs[2 * h], these.pairs[2 * h + 2]):
-                arc_and_pair[t] = (arc, p)
-                t += 1
-    return arc_pairs, arc_and_pair
+            for place in range(places[2 * h], places[2 * h + 2]):
+                copies[q] = (these.entering[entry], place)
+                q += 1
+    return copies

@@ -25,6 +25,7 @@ Arcs can be forbidden or required while it runs; between two neighbours i, j the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,17 +35,9 @@ from numpy.typing import ArrayLike
 from headway.arrays import Bools, Floats, Ints
 from headway.errors import ScoresError, ShapeError
 from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats
-from headway.inference.candidates import (
-    Candidates,
-    Nodes,
-    candidates,
-    grand_sibling_nodes,
-    grandparent_nodes,
-    sibling_nodes,
-)
+from headway.inference.candidates import Candidates, candidates
 from headway.inference.jit import kernel, part
-
-_EMPTY = np.zeros(0)
+from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, SIBLINGS, PartKind, places, starts_in_a_row
 
 
 class Automata(NamedTuple):
@@ -56,7 +49,7 @@ class Automata(NamedTuple):
     table: Floats
     final: Floats  # (2n+2, S), by side
     states: int  # 0: states are the siblings themselves
-    grand: bool  # whether a table has a row for each arc that enters its head
+    below_grandparent: bool  # whether a table has a row for each arc that enters its head
 
 
 @dataclass(frozen=True)
@@ -76,11 +69,16 @@ class SiblingParts:
         (9, 23)
         """
         these, kept = _kept_arcs(arcs)
-        return cls(these, kept, _gather(siblings, "siblings", "hsm", these, sibling_nodes(these)))
+        return cls(these, kept, _gather(siblings, SIBLINGS, these))
+
+    @property
+    def by_kind(self) -> dict[PartKind, Floats]:
+        """The scores of the parts beside arcs."""
+        return {SIBLINGS: self.siblings}
 
     def automata(self, alpha: float = 0.0) -> Automata:
         """The tables, with a share alpha of the arcs' scores left to the tree."""
-        return _fold(self.candidates, alpha, self.arcs, self.siblings, _EMPTY, _EMPTY, False)
+        return _automata(self.candidates, alpha, self.arcs, self.by_kind)
 
 
 @dataclass(frozen=True)
@@ -104,21 +102,23 @@ class GrandSiblingParts:
         (18, 0)
         """
         these, kept = _kept_arcs(arcs)
-        pairs = sibling_nodes(these)
         return cls(
             these,
             kept,
-            _gather(siblings, "siblings", "hsm", these, pairs),
-            _gather(grandparents, "grandparents", "ghm", these, grandparent_nodes(these)),
-            _EMPTY
-            if grand_siblings is None
-            else _gather(grand_siblings, "grand_siblings", "ghsm", these, grand_sibling_nodes(these, pairs)),
+            _gather(siblings, SIBLINGS, these),
+            _gather(grandparents, GRANDPARENTS, these),
+            np.zeros(0) if grand_siblings is None else _gather(grand_siblings, GRAND_SIBLINGS, these),
         )
+
+    @property
+    def by_kind(self) -> dict[PartKind, Floats]:
+        """The scores of the parts beside arcs."""
+        scores = {SIBLINGS: self.siblings, GRANDPARENTS: self.grandparents}
+        return {**scores, GRAND_SIBLINGS: self.grand_siblings} if len(self.grand_siblings) else scores
 
     def automata(self, alpha: float = 0.0) -> Automata:
         """The tables, with a share alpha of the arcs' scores left to the tree."""
-        parts = (self.arcs, self.siblings, self.grandparents, self.grand_siblings)
-        return _fold(self.candidates, alpha, *parts, True)
+        return _automata(self.candidates, alpha, self.arcs, self.by_kind)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def best_of_head(
     split = these.pairs[2 * h + 1] - these.pairs[2 * h]
     width = these.pairs[2 * h + 2] - these.pairs[2 * h]
     row = automata.tables[h]
-    if not automata.grand or h == 0:
+    if not automata.below_grandparent or h == 0:
         left, left_end = _best_side(table, row, first, middle, first, u, allowed, required, value, back)
         right, right_end = _best_side(table, row + split, middle, last, first, u, allowed, required, value, back)
         _mark(left_end, first, first, back, taken)
@@ -348,7 +348,7 @@ def score_of_tree(automata: Automata, tree: Ints, in_tree: Bools, value: Floats,
     for side in range(len(sides) - 1):
         h, first, last = side // 2, sides[side], sides[side + 1]
         row = automata.tables[h] + pairs[side] - pairs[2 * h]
-        if automata.grand and h > 0:
+        if automata.below_grandparent and h > 0:
             row += _rank(these, tree[h], h) * (pairs[2 * h + 2] - pairs[2 * h])
         before = first - 1
         for j in range(first, last):
@@ -372,37 +372,44 @@ def _rank(these: Candidates, g: int, h: int) -> int:
     return rank
 
 
-@kernel
-def count_parts(these: Candidates, taken: Bools, above: Ints, grand: bool, tri: bool) -> Floats:
+def count_parts(these: Candidates, taken: Bools, above: Ints, kinds: tuple[PartKind, ...]) -> Floats:
     """1 for every part there is when these arcs are taken and head h stands below the arc above[h]; 0 elsewhere.
 
-    The parts in a row: arcs, sibling pairs, then (where asked for) grandparent parts, and grand-sibling parts.
+    The parts are in a row: arcs first, then kind by kind.
     """
-    arcs, all_pairs = len(these.heads), these.pairs[-1]
-    grands = these.grands[-1] if grand else 0
-    found = np.zeros(arcs + all_pairs + grands + (these.grand_pairs[-1] if tri else 0))
+    return _count_parts(these, taken, above, *places(kinds))
+
+
+@kernel
+def _count_parts(these: Candidates, taken: Bools, above: Ints, on_pairs: Bools, below_grandparent: Bools) -> Floats:
+    kinds = len(on_pairs)
+    starts = starts_in_a_row(these, on_pairs, below_grandparent, len(these.heads))
+    row = np.empty(kinds, np.int64)  # add the number of an arc or a pair to get the number of its part
+    found = np.zeros(starts[-1, -1] if kinds else len(these.heads))
     for side in range(len(these.sides) - 1):
         h, first, last = side // 2, these.sides[side], these.sides[side + 1]
-        rank = _rank(these, these.heads[above[h]], h) if grand and above[h] >= 0 else 0
-        with_grand = grand and above[h] >= 0
-        grand_row = arcs + all_pairs + these.grands[h] + rank * (these.sides[2 * h + 2] - these.sides[2 * h])
-        tri_row = arcs + all_pairs + grands + these.grand_pairs[h]
-        tri_row += rank * (these.pairs[2 * h + 2] - these.pairs[2 * h]) - these.pairs[2 * h]
+        if first == last:
+            continue
+        has_head = above[h] >= 0
+        rank = _rank(these, these.heads[above[h]], h) if has_head else 0
+        for k in range(kinds):
+            firsts = these.pairs if on_pairs[k] else these.sides
+            row[k] = starts[k, h] - firsts[2 * h]
+            if below_grandparent[k]:
+                row[k] += rank * (firsts[2 * h + 2] - firsts[2 * h])
         pair, before = these.pairs[side], first - 1
         for j in range(first, last):
             if taken[j]:
                 found[j] = 1.0
-                found[arcs + pair + before - first + 1] = 1.0
-                if with_grand:
-                    found[grand_row + j - these.sides[2 * h]] = 1.0
-                    if tri:
-                        found[tri_row + pair + before - first + 1] = 1.0
+                for k in range(kinds):
+                    if has_head or not below_grandparent[k]:
+                        found[row[k] + (pair + before - first + 1 if on_pairs[k] else j)] = 1.0
                 before = j
             pair += j - first + 1
         if before >= first:
-            found[arcs + pair + before - first] = 1.0
-            if with_grand and tri:
-                found[tri_row + pair + before - first] = 1.0
+            for k in range(kinds):
+                if on_pairs[k] and (has_head or not below_grandparent[k]):
+                    found[row[k] + pair + before - first] = 1.0
     return found
 
 
@@ -418,47 +425,53 @@ def arcs_of_tree(these: Candidates, tree: Ints) -> tuple[Bools, Ints]:
     return taken, above
 
 
+def _automata(these: Candidates, alpha: float, arcs: Floats, by_kind: Mapping[PartKind, Floats]) -> Automata:
+    scores = np.concatenate(list(by_kind.values()))
+    return _fold(these, alpha, arcs, scores, *places(tuple(by_kind)))
+
+
 @kernel
 def _fold(
-    these: Candidates,
-    alpha: float,
-    arcs: Floats,
-    siblings: Floats,
-    grandparents: Floats,
-    grand_siblings: Floats,
-    grand: bool,
+    these: Candidates, alpha: float, arcs: Floats, scores: Floats, on_pairs: Bools, below_grandparent: Bools
 ) -> Automata:
+    """One table per head: what sits on an arc is added before what sits on a pair, kind by kind."""
+    starts = starts_in_a_row(these, on_pairs, below_grandparent, 0)
+    by_grandparent = bool(below_grandparent.any())
     nodes = len(these.enters) - 1
     tables = np.zeros(nodes + 1, np.int64)
     for h in range(nodes):
-        rows = these.enters[h + 1] - these.enters[h] if grand and h > 0 else 1
+        rows = these.enters[h + 1] - these.enters[h] if by_grandparent and h > 0 else 1
         tables[h + 1] = tables[h] + rows * (these.pairs[2 * h + 2] - these.pairs[2 * h])
-    table = np.empty(tables[-1])
-    tri = len(grand_siblings) > 0
+    table, on_arc = np.empty(tables[-1]), np.empty(len(arcs))
     for h in range(nodes):
-        rows = these.enters[h + 1] - these.enters[h] if grand and h > 0 else 1
-        first_arc, first_pair = these.sides[2 * h], these.pairs[2 * h]
-        width, degree = these.pairs[2 * h + 2] - first_pair, these.sides[2 * h + 2] - first_arc
+        rows = these.enters[h + 1] - these.enters[h] if by_grandparent and h > 0 else 1
+        first_arc, last_arc = these.sides[2 * h], these.sides[2 * h + 2]
+        width, degree = these.pairs[2 * h + 2] - these.pairs[2 * h], last_arc - first_arc
         for r in range(rows):
+            for a in range(first_arc, last_arc):
+                on_arc[a] = (1.0 - alpha) * arcs[a]
+            for k in range(len(starts)):
+                if not on_pairs[k] and (h > 0 or not below_grandparent[k]):
+                    start = starts[k, h] + (r * degree if below_grandparent[k] else 0)
+                    for a in range(degree):
+                        on_arc[first_arc + a] += scores[start + a]
             cell = tables[h] + r * width
             for side in (2 * h, 2 * h + 1):
                 first, last = these.sides[side], these.sides[side + 1]
                 for j in range(first, last):
-                    own = (1.0 - alpha) * arcs[j]
-                    if grand and h > 0:
-                        own += grandparents[these.grands[h] + r * degree + j - first_arc]
                     for _ in range(first - 1, j):
-                        table[cell] = own
+                        table[cell] = on_arc[j]
                         cell += 1
                 for _ in range(first, last):
                     table[cell] = 0.0
                     cell += 1
             cell = tables[h] + r * width
-            for p in range(width):
-                table[cell + p] += siblings[first_pair + p]
-                if tri and h > 0:
-                    table[cell + p] += grand_siblings[these.grand_pairs[h] + r * width + p]
-    return Automata(these, alpha * arcs, tables, table, np.zeros((0, 0)), 0, grand)
+            for k in range(len(starts)):
+                if on_pairs[k] and (h > 0 or not below_grandparent[k]):
+                    start = starts[k, h] + (r * width if below_grandparent[k] else 0)
+                    for p in range(width):
+                        table[cell + p] += scores[start + p]
+    return Automata(these, alpha * arcs, tables, table, np.zeros((0, 0)), 0, by_grandparent)
 
 
 def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
@@ -467,14 +480,15 @@ def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
     return these, scores[these.heads, these.modifiers]
 
 
-def _gather(dense: ArrayLike, name: str, axes: str, these: Candidates, nodes: Nodes) -> Floats:
+def _gather(dense: ArrayLike, kind: PartKind, these: Candidates) -> Floats:
     """The cells of a dense array that the parts read; START and END are the head itself there."""
-    array, expected = as_floats(dense, name), (these.n + 1,) * len(axes)
+    array, expected = as_floats(dense, kind.name), (these.n + 1,) * len(kind.roles)
     if array.shape != expected:
-        raise ShapeError(f"{name} have shape {array.shape}; expected {expected}, [{', '.join(axes)}]")
-    filled = np.where(nodes < 0, nodes[:, [axes.index("h")]], nodes)
+        raise ShapeError(f"{kind.name} have shape {array.shape}; expected {expected}, [{', '.join(kind.roles)}]")
+    nodes = kind.nodes(these)
+    filled = np.where(nodes < 0, nodes[:, [kind.roles.index("h")]], nodes)
     found: Floats = np.ascontiguousarray(array[tuple(filled.T)])
-    _check_scores(found, name)
+    _check_scores(found, kind.name)
     return found
 
 

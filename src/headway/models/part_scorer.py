@@ -26,7 +26,7 @@ from headway.features.coding import Coded, Coder
 from headway.features.firing import distance_bin
 from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import Template, roles
-from headway.inference.candidates import Candidates, Nodes, candidates
+from headway.inference.candidates import Candidates, NodeRows, candidates
 from headway.inference.head_automata import GrandSiblingParts, Parts, SiblingParts, arcs_of_tree, count_parts
 from headway.inference.jit import kernel
 from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, KINDS, SIBLINGS, PartKind
@@ -157,14 +157,14 @@ def list_parts(coded: Coded, kept: Sequence[Bools], kinds: Sequence[PartKind]) -
     return PrunedBatch(coded, found, rows, arc_start, others)
 
 
-def _part_list(kind: PartKind, nodes: Sequence[Nodes]) -> PartList:
+def _part_list(kind: PartKind, nodes: Sequence[NodeRows]) -> PartList:
     start = np.fromiter(accumulate(map(len, nodes), initial=0), np.int64, len(nodes) + 1)
     stacked = np.concatenate([np.empty((0, len(kind.roles)), np.int32), *nodes])
     return PartList(start, stacked, _ways(stacked, kind.below_grandparent, kind.on_pairs))
 
 
 @kernel
-def _ways(nodes: Nodes, with_grandparent: bool, with_sibling: bool) -> NDArray[np.int32]:
+def _ways(nodes: NodeRows, with_grandparent: bool, with_sibling: bool) -> NDArray[np.int32]:
     """(P, 2) codes of direction, and of direction and distance.
 
     The direction says on which side of its head the child is, and where the grandparent stands: left or right of the
@@ -189,17 +189,18 @@ def _ways(nodes: Nodes, with_grandparent: bool, with_sibling: bool) -> NDArray[n
 
 def _gold_parts(coded: Coded, heads: Ints, kinds: Sequence[PartKind]) -> dict[str, PartList]:
     """The parts of the training trees."""
-    nodes: dict[str, list[Nodes]] = {kind.name: [] for kind in kinds}
+    nodes: dict[str, list[NodeRows]] = {kind.name: [] for kind in kinds}
     for i, n in enumerate(coded.lengths.tolist()):
         tree = heads[i, : n + 1]
         allowed = np.zeros((n + 1, n + 1), np.bool_)
         allowed[tree[1:], np.arange(1, n + 1)] = True
         these = candidates(allowed)
-        there = count_parts(these, *arcs_of_tree(these, tree), True, True)
-        sizes = [int(kind.starts(these)[-1]) for kind in KINDS]
-        for kind, (start, stop) in zip(KINDS, pairwise(accumulate(sizes, initial=n)), strict=True):
-            if kind in kinds:
-                nodes[kind.name].append(kind.nodes(these)[there[start:stop] > 0])
+        there = count_parts(these, *arcs_of_tree(these, tree), tuple(kinds))
+        start = n
+        for kind in kinds:
+            every = kind.nodes(these)
+            nodes[kind.name].append(every[there[start : start + len(every)] > 0])
+            start += len(every)
     return {kind.name: _part_list(kind, nodes[kind.name]) for kind in kinds}
 
 

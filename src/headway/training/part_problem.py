@@ -93,5 +93,4 @@ class PartInstance:
 
     def _count(self, taken: Bools, above: Ints) -> Floats:
         """1 for every part there is when these arcs are taken, the parts in a row."""
-        names = self.scorer.others
-        return count_parts(self.batch.candidates[0], taken, above, "grandparents" in names, "grand_siblings" in names)
+        return count_parts(self.batch.candidates[0], taken, above, self.scorer.kinds)
