@@ -405,11 +405,17 @@ def _without_tags_line(rules: Rules) -> str:
     return rules.to_toml().partition("\n")[2]
 
 
-def test_a_higher_order_model_cannot_be_explained(
+def test_a_higher_order_model_is_explained_by_its_probabilities(
     invoke: Invoke, rules: Path, test_file: Path, higher_order: Path
 ) -> None:
-    said = one_error(invoke("constrain", rules, test_file, "--model", higher_order, status=1))
-    assert "explain an arc model" in said
+    found = json.loads(invoke("constrain", rules, test_file, "--model", higher_order, "--json").stdout)["rules"]
+    on_verbs = next(rule for rule in found if rule["name"] == "on verbs")
+    shares = []
+    for parsed in Parser.load(higher_order).parse(read_treebank(test_file)):
+        verbs = [m for m, tag in enumerate(parsed.sentence.upos, start=1) if tag == "VERB"]
+        units = [m for m, tag in enumerate(parsed.sentence.upos, start=1) if tag in ("NOUN", "PUNCT")]
+        shares += [parsed.marginals[verbs, m].sum() for m in units]
+    assert (on_verbs["units"], on_verbs["expectation"]) == (len(shares), pytest.approx(np.mean(shares)))
     missing = one_error(invoke("constrain", rules, test_file, "--model", "missing.headway", status=1))
     assert missing.startswith("missing.headway: no such file")
 
@@ -469,9 +475,7 @@ def test_ctrl_c_and_the_same_command_again(
         result = invoke(*words, status=130)
     checkpoint = tmp_path / "m.checkpoint"
     assert result.stdout == ""
-    assert result.stderr.strip() == (
-        f"headway: interrupted; the checkpoint is {checkpoint}, the same command goes on from there"
-    )
+    assert result.stderr.strip() == (f"headway: interrupted; the same command resumes from the checkpoint {checkpoint}")
     assert [path.name for path in tmp_path.iterdir()] == ["m.checkpoint"]
     passes: list[int] = []
     with monkeypatch.context() as patch:
@@ -484,7 +488,11 @@ def test_ctrl_c_and_the_same_command_again(
 def test_ctrl_c_before_the_first_checkpoint(
     invoke: Invoke, monkeypatch: Any, rules: Path, text_file: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("headway.cli.constrain.training_progress", lambda: _interrupting(0))
+    def interrupt(*args: Any, **keywords: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headway.learning.generalized_expectation.GeneralizedExpectation.fit", interrupt)
+    monkeypatch.setattr("headway.text.segmenter.Segmenter.learn", interrupt)
     result = invoke("constrain", rules, text_file, *GOLD, "-o", tmp_path / "m", status=130)
-    assert result.stderr.strip() == "headway: interrupted; there was no checkpoint yet, the same command starts again"
+    assert result.stderr.strip() == "headway: interrupted; there is no checkpoint yet, so the same command starts over"
     assert list(tmp_path.iterdir()) == []

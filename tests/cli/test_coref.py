@@ -254,10 +254,12 @@ def test_wrong_usage_is_status_2(invoke: Invoke, tmp_path: Path, monkeypatch: An
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_two_ways_to_update_exclude_each_other(invoke: Invoke, files: Path, tmp_path: Path) -> None:
-    words = ("--stretch", 10, "--whole-documents", "-o", tmp_path / "m")
-    said = invoke("coref", "train", files / "train.conllu", *words, status=2).stderr
-    assert "--stretch and --whole-documents exclude each other" in " ".join(said.split())
+def test_stretch_0_is_whole_documents(invoke: Invoke, files: Path, tmp_path: Path) -> None:
+    for stretch in (0, 10**6):  # no document has so many mentions
+        words = ("--stretch", stretch, "--epochs", 2, "-o", tmp_path / str(stretch))
+        invoke("coref", "train", files / "train.conllu", *words)
+    one, other = (Resolver.load(tmp_path / name).model.weights for name in ("0", "1000000"))
+    assert np.array_equal(one, other)
 
 
 # Resolving
@@ -411,10 +413,10 @@ def test_documents_that_cannot_be_resolved(invoke: Invoke, files: Path, resolver
     assert error(resolver, "-", stdin=b"1\tit\n").startswith("standard input, line 1: the line has 2 columns")
     missing = tmp_path / "nowhere"
     assert error(resolver, missing).startswith(f"{missing}: the file cannot be opened")
-    assert error(missing, test) == f"{missing}: no such file; give the path of a saved coreference model"
+    assert error(missing, test) == f"{missing}: no such file; give the path of a saved model"
     parser = embedded_model("en")
-    assert error(parser, test) == f"{parser}: holds a 'parser', not a coreference model; give another file"
-    assert "not a coreference model" in error(test, test)
+    assert error(parser, test) == f"{parser}: a model for parsing, not for coreference; give another file"
+    assert "not a model, or a damaged one" in error(test, test)
     nowhere = tmp_path / "no" / "such"
     assert error(resolver, test, "-o", nowhere).startswith(f"{nowhere}: writing failed")
     assert list(tmp_path.iterdir()) == []
@@ -423,7 +425,7 @@ def test_documents_that_cannot_be_resolved(invoke: Invoke, files: Path, resolver
 def test_a_coreference_model_is_no_parser(invoke: Invoke, files: Path, resolver: Path) -> None:
     for words in (["parse", resolver, files / "test.conllu"], ["draw", files / "test.conllu", "--model", resolver]):
         said = one_error(invoke(*words, status=1))
-        assert said == f"{resolver}: holds a 'coreference model', not a parser; give another file"
+        assert said == f"{resolver}: a model for coreference, not for parsing; give another file"
 
 
 def test_a_damaged_model_is_one_sentence(invoke: Invoke, files: Path, resolver: Path, tmp_path: Path) -> None:
@@ -432,7 +434,7 @@ def test_a_damaged_model_is_one_sentence(invoke: Invoke, files: Path, resolver: 
     for content in (data[: len(data) // 2], b"", data.replace(b"PK\x05\x06", b"PK\x05\x07")):
         damaged.write_bytes(content)
         said = one_error(invoke("coref", "resolve", damaged, files / "test.conllu", status=1))
-        assert said.startswith(f"{damaged}: not a coreference model, or a damaged one")
+        assert said.startswith(f"{damaged}: not a model, or a damaged one")
 
 
 def test_resolving_into_a_pipe_that_closes(spawn: Spawn, files: Path, resolver: Path, tmp_path: Path) -> None:

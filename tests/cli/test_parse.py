@@ -385,7 +385,7 @@ HOSTILE_GRAMMARS: dict[str, Callable[[Path, Path], object]] = {
     "other tags": _with_json(tags=["A"]),
     "a share above one": _with_json(backed_off=2),
     "no words, but a grammar of them": _with_json(lexical={"configuration": "LEX"}),
-    "an arc model in name": _with_json(model="arc"),
+    "an arc model in name": _with_json(kind="arc"),
 }
 
 

@@ -33,9 +33,9 @@ class TrainingData:
     sha256: str = ""
 
     def about(self) -> dict[str, Any]:
-        """What a model says of the data it comes from."""
+        """What a model says of the data it comes from; of heads only if some are known and others not."""
         known, words = known_heads(self.train)
-        heads = {} if known == words else {"heads": {"known": known, "words": words}}
+        heads = {} if known in (0, words) else {"heads": {"known": known, "words": words}}
         return {"sentences": len(self.train), "sha256": self.sha256, **heads}
 
 
