@@ -42,8 +42,14 @@ def title(parsed: Parsed) -> str:
 
 def tree(parsed: Parsed) -> str:
     """The tree as text, with uncertain arcs marked."""
-    options = {"color": sys.stdout.isatty(), "width": shutil.get_terminal_size().columns}
-    return tree_text(parsed.sentence, parsed.confidence.arcs, unsure_below=UNSURE_BELOW, **options) + "\n"
+    drawing = tree_text(
+        parsed.sentence,
+        parsed.confidence.arcs,
+        unsure_below=UNSURE_BELOW,
+        color=sys.stdout.isatty(),
+        width=shutil.get_terminal_size().columns,
+    )
+    return f"{drawing}\n"
 
 
 def least_probable(parsed: list[Parsed]) -> str:
