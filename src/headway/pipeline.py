@@ -86,7 +86,7 @@ class Parser:
         """
         given = Settings(**settings)
         given.require_trees(text=text is not None)
-        chosen, trainer = given.complete(), trainer_of(given.model)
+        chosen = given.complete()
         require_trainable(chosen)
         trees = training_trees(train, chosen.trees, name_of_source(train, "the training data"), partial=True)
         gold = development_trees(dev)
@@ -94,7 +94,7 @@ class Parser:
         signed = signature(chosen, checksum(trees), checksum(gold or []), checksum(more))
         run = Run.of(threads, show, checkpoint, signed)
         text_models, data = train_text_models(trees, gold, more, chosen, run)
-        return cls.of(trainer(data, chosen, run), text_models)
+        return cls.of(trainer_of(chosen.model)(data, chosen, run), text_models)
 
     @classmethod
     def constrain(

@@ -359,8 +359,9 @@ def test_work_is_handed_to_the_executor(name: str) -> None:
     assert executor.pieces > 1
 
 
-@pytest.mark.parametrize("name", ["sibling", "grandsibling"])
-def test_the_pruner_s_marginals_are_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "mbr"), [("sibling", False), ("grandsibling", False), ("arc, labels after", True)])
+def test_marginals_are_kept(name: str, mbr: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a pruner, and those that MBR decodes by."""
     calls = {"arc_marginals": 0, "tree_sums": 0}
 
     def counted(function: str, own: Callable[..., Any]) -> Callable[..., Any]:
@@ -374,7 +375,7 @@ def test_the_pruner_s_marginals_are_kept(name: str, monkeypatch: pytest.MonkeyPa
         for function in calls:
             if hasattr(module, function):
                 monkeypatch.setattr(module, function, counted(function, getattr(module, function)))
-    parsed = list(Parser(model(name)).parse(sentences(8, 7)))
+    parsed = list(Parser(model(name)).parse(sentences(8, 7), mbr=mbr))
     assert calls["arc_marginals"] > 0
     before = dict(calls)
     for each in parsed:

@@ -28,11 +28,13 @@ from ..models.toy_treebank import sentences
 TRAIN, DEV = sentences(12, 1, crossing=True), sentences(5, 2)
 SETTINGS: dict[str, dict[str, Any]] = {
     "arc": {"model": "arc", "epochs": 2},
+    "two runs": {"model": "arc", "epochs": 2, "runs": 2},
     "grandsibling": {"model": "grandsibling", "epochs": 2},
 }
 TEXT_STAGES = ("segmenter", "tagger", *(f"jack-knife-{k}" for k in range(1, FOLDS + 1)))
 STAGES = {
     "arc": [*TEXT_STAGES, "parser-1", "calibration-2-10", "labels-1"],
+    "two runs": [*TEXT_STAGES, "parser-1", "parser-2", "calibration-2-10", "labels-1", "labels-2"],
     "grandsibling": [*TEXT_STAGES, "pruner", "parser-1", "labels-1", "calibration-2-10"],
 }
 Work = Counter[Any]
@@ -143,8 +145,9 @@ def test_nothing_finished_is_done_again(
     finished = work.copy()
     assert finished.pop("tagger") == 1 + FOLDS
     passes = {"tree": 2, "labels": 8, **({"pruner": 4} if name == "grandsibling" else {})}
-    once = {"segmenter", "calibration", *((each, k) for each, most in passes.items() for k in range(1, most + 1))}
-    assert finished == dict.fromkeys(once, 1)
+    runs = SETTINGS[name].get("runs", 1)
+    of_runs = {(each, k): runs for each, most in passes.items() for k in range(1, most + 1)}
+    assert finished == {"segmenter": 1, "calibration": 1, **of_runs}
     assert_same_file(file_of(train(name, work, folder), tmp_path), expected)
     assert work.total() == finished.total() + 1 + FOLDS
 
@@ -221,6 +224,27 @@ def test_a_damaged_stage(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "number.stage").write_bytes(b"PK")
     with pytest.raises(ArchiveError, match="not a checkpoint, or a damaged one"):
         number_of(run, 1.0)
+
+
+def test_tags_of_fewer_words_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        interrupt_after(3, patched)
+        with pytest.raises(KeyboardInterrupt):
+            train("arc", None, tmp_path)
+    path = tmp_path / "jack-knife-1.stage"
+    whole = load_archive(path, KIND)
+    for data, arrays in (({"upos": []}, {}), ({}, {"upos": whole.arrays["upos"][1:]}), ({"upos": None}, {})):
+        save_archive(Archive(KIND, {**whole.data, **data}, {**whole.arrays, **arrays}), path)
+        with pytest.raises(ArchiveError, match="a damaged checkpoint"):
+            train("arc", None, tmp_path)
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder", "utf-8")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ArchiveError, match="cannot be a folder for checkpoints"):
+            number_of(run_in(folder), 1.0)
+    assert number_of(run_in(tmp_path / "new" / "below"), 1.0) == 1.0
 
 
 def test_only_the_files_of_stages_are_removed(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def damage_reported(source: str) -> Iterator[None]:
     """Whatever reading a damaged model runs into, in one sentence."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TemplateError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, TemplateError) as error:
         raise ArchiveError(
             f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
         ) from None

@@ -1,7 +1,8 @@
 """Decoding arc scores: the best tree of a class, or the one with the fewest heads expected to be wrong (MBR).
 
 Scores are (B, N+1, N+1), or with labels (B, N+1, N+1, L): the best tree then takes every arc's best label, and
-probabilities sum over the labels. The distribution of a tree is computed when first asked for.
+probabilities sum over the labels. The distribution of a tree is computed when first asked for, unless
+MBR has computed it already.
 """
 
 from __future__ import annotations
@@ -33,15 +34,18 @@ class TreeDecoder:
     def decode(self, scores: Floats, lengths: Ints, options: Options, executor: Executor) -> list[DecodedTree]:
         """The trees of a batch."""
         arcs = scores if scores.ndim == 3 else _sum_labels(scores)
-        if options.mbr:
-            _, best = arc_marginals(as_batch(arcs, lengths), self.trees, executor)
-        else:
-            best = scores if scores.ndim == 3 else scores.max(axis=-1)
-        heads = best_heads(as_batch(best, lengths), self.trees, executor)
+        known = arc_marginals(as_batch(arcs, lengths), self.trees, executor) if options.mbr else None
+        best = scores if scores.ndim == 3 else scores.max(axis=-1)
+        heads = best_heads(as_batch(best if known is None else known[1], lengths), self.trees, executor)
         return [
-            DecodedTree(heads[b, : n + 1].copy(), TreeDistribution.of_batch(one_sentence(arcs, b, n), self.trees))
+            DecodedTree(heads[b, : n + 1].copy(), self._distribution(arcs, b, n, known))
             for b, n in enumerate(lengths.tolist())
         ]
+
+    def _distribution(self, arcs: Floats, b: int, n: int, known: tuple[Floats, Floats] | None) -> TreeDistribution:
+        """That of sentence b of a batch, of n words; its marginals are kept where MBR computed them."""
+        own = None if known is None else (known[0][b : b + 1], known[1][b : b + 1, : n + 1, : n + 1].copy())
+        return TreeDistribution.of_batch(one_sentence(arcs, b, n), self.trees, own)
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,12 @@ class Checkpoint:
     signature: str
 
     def path(self, stage: str) -> Path:
-        """The file of a stage."""
-        self.folder.mkdir(exist_ok=True)
+        """The file of a stage, in a folder that is there."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise ArchiveError(f"{self.folder}: cannot be a folder for checkpoints ({reason}); give another") from None
         return self.folder / f"{stage}{_SUFFIX}"
 
 
@@ -74,7 +78,7 @@ class Run:
                 raise ArchiveError(f"{path}: a checkpoint of other data or settings; delete {self.checkpoint.folder}")
             try:
                 return read(archive)
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
                 raise ArchiveError(f"{path}: a damaged checkpoint ({error}); delete it and train again") from None
         made = make()
         data, arrays = save(made)
