@@ -20,7 +20,7 @@ from spacy.training import Example  # noqa: E402
 
 from headway.errors import ArchiveError, HeadwayError  # noqa: E402
 from headway.pipeline import Parser  # noqa: E402
-from headway.spacy import HeadwayParser, Settings  # noqa: E402
+from headway.spacy import ComponentSettings, HeadwayParser  # noqa: E402
 from headway.treebank import Sentence, is_projective  # noqa: E402
 
 from .cli import toy  # noqa: E402
@@ -262,7 +262,7 @@ def test_a_saved_pipeline_has_its_model_with_it(model: Path, tmp_path: Path) -> 
     copy.unlink()
     loaded = spacy.load(tmp_path / "one")
     assert state(loaded(TEXT)) == before
-    assert replace(component(loaded).settings, model="") == Settings("", 2, False, False)
+    assert replace(component(loaded).settings, model="") == ComponentSettings("", 2, False, False)
     loaded.to_disk(tmp_path / "two")
     shutil.rmtree(tmp_path / "one")
     assert state(spacy.load(tmp_path / "two")(TEXT)) == before
@@ -283,7 +283,7 @@ def test_an_embedded_model_is_remembered_by_name(tmp_path: Path, monkeypatch: py
     nlp.add_pipe("headway", config={"model": "en"})
     nlp.to_disk(tmp_path / "saved")
     assert [file.name for file in (tmp_path / "saved" / "headway").iterdir()] == ["headway.json"]
-    assert component(spacy.load(tmp_path / "saved")).settings == Settings("en")
+    assert component(spacy.load(tmp_path / "saved")).settings == ComponentSettings("en")
     assert len(nlp.to_bytes()) < 100_000
     assert component(spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())).settings.model == "en"
 

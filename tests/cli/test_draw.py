@@ -250,9 +250,9 @@ def test_files_of_different_lengths_cannot_be_compared(here: Path, test_file: Pa
     write_treebank(trees[:2], short)
     words = ("--sentence", "all", "-o", "{n}.svg")
     error = one_error(draw(test_file, "--gold", short, *words, status=1))
-    assert error == f"{short}: sentence 3 of {test_file} is not there; give two files of one text"
+    assert error == f"{short}: sentence 3 of {test_file} is missing; give two files of the same text"
     error = one_error(draw(short, "--gold", test_file, *words, status=1))
-    assert error == f"{test_file}: there are more sentences than in {short}; give two files of one text"
+    assert error == f"{test_file}: there are more sentences than in {short}; give two files of the same text"
 
 
 @pytest.mark.parametrize("value", ["x", "nan", "2", "-1", ""])
@@ -299,7 +299,7 @@ def test_characters_without_a_font_are_reported_once(here: Path) -> None:
     write_treebank([Sentence.from_words(["\U000e0100\uf8ff", "\uf8fe"], heads=[-1, 0, 1])], path)
     result = draw(path, "-o", "a.png")
     assert result.stdout == ""
-    assert re.fullmatch(r"headway: \d+ characters in no font of this machine, drawn as boxes; .*\n", result.stderr)
+    assert re.fullmatch(r"headway: no font here has \d+ characters, drawn as boxes; .*\n", result.stderr)
 
 
 def test_a_terminal_is_not_sent_pictures(test_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

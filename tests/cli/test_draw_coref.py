@@ -126,7 +126,7 @@ def test_with_a_model_the_tree_is_its_own_and_wrong_arcs_are_dashed(
         )
         assert sorted(int(node) for kinds, node, _ in boxes if "wrong" in kinds.split()) == wrong
         assert all(heads[int(node)] == int(antecedent) for _, node, antecedent in boxes)
-        assert "<p>Trees: the model&#x27;s latent tree." in page
+        assert "<p>Trees: the model&#x27;s latent trees." in page
 
 
 def test_without_clusters_nothing_is_wrong_and_mentions_are_found(invoke: Invoke, here: Path, confused: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_page_has_the_text_and_the_drawing(invoke: Invoke, here: Path, source:
         assert page_texts(page) == texts
         sizes = [len(cluster) for cluster in toy.partition() if len(cluster) > 1]
         assert len(re.findall(r"data-node=", page.partition("<script")[0])) == sum(sizes)
-        assert "<p>Trees: each mention below the one before it in its cluster. Clusters of one" in page
+        assert "<p>Trees: each mention below the previous one in its cluster. Clusters of one" in page
 
 
 def test_a_document_without_a_name(invoke: Invoke, here: Path) -> None:
@@ -197,7 +197,7 @@ def test_what_does_not_exist_is_said_in_one_sentence(invoke: Invoke, here: Path,
     assert "cannot be opened (No such file or directory)" in error("nowhere.conllu")
     parser = embedded_model("en")
     said = error(source, "--model", parser)
-    assert said == f"{parser}: holds a 'parser', not a coreference model; give another file"
+    assert said == f"{parser}: a model for parsing, not for coreference; give another file"
     (here / "flat.conllu").write_text("1\tit\t_\t_\t_\t_\t_\t_\t_\tEntity=(1)\n\n", encoding="utf-8")
     said = error("flat.conllu", "--model", confused)
     assert said == "flat.conllu, line 1: the sentence has no heads; annotate it or leave it out"
@@ -213,10 +213,10 @@ def test_what_does_not_exist_is_said_in_one_sentence(invoke: Invoke, here: Path,
         (["--coref", "--gold", "b.conllu"], "leave out --gold, --heatmap and --probabilities"),
         (["--coref", "--model", "m", "--heatmap"], "leave out --gold, --heatmap and --probabilities"),
         (["--coref", "--probabilities"], "leave out --gold, --heatmap and --probabilities"),
-        (["--coref", "--sentence", "0"], "expected a number from 1 on, or all"),
-        (["--coref", "--sentence", "all", "-o", "-"], "several pictures do not fit into standard output"),
-        (["-o", "a.html"], "pages are for coreference; give --coref"),
-        (["--format", "html"], "pages are for coreference; give --coref"),
+        (["--coref", "--sentence", "0"], "expected a number, 1 or more, or all"),
+        (["--coref", "--sentence", "all", "-o", "-"], "standard output takes only one picture"),
+        (["-o", "a.html"], "html is for coreference; give --coref"),
+        (["--format", "html"], "html is for coreference; give --coref"),
     ],
 )
 def test_wrong_usage_is_status_2(invoke: Invoke, here: Path, source: Path, words: list[str], said: str) -> None:
