@@ -122,10 +122,10 @@ def _trees(
     coded = [coder.code(document) for document in documents]
     gold = [document.clusters for document in documents]
     antecedents = [sieves.antecedents(each, clusters) for each, clusters in zip(coded, gold, strict=True)]
-    material = list(zip(coded, antecedents, gold, strict=True))
-    right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in material)
+    examples = list(zip(coded, antecedents, gold, strict=True))
+    right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in examples)
     features = PairFeatures.learn(pair_templates(types=settings.types), right)
-    return mention_trees(features, material, settings.stretch or None, settings.root_weight, settings.temperature)
+    return mention_trees(features, examples, settings.stretch or None, settings.root_weight, settings.temperature)
 
 
 class _Development:
