@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
 
-from headway.learning import examples as examples_module
+from headway.arrays import Floats, TreeClass
+from headway.learning import problem as problem_module
 from headway.learning.descent import Descent
 from headway.learning.entropy import EntropyRegularised, entropy
 from headway.learning.log_linear import LogLinear
+from headway.learning.structures import Trees
+from headway.parallel import Threads
 
 from .dense import (
+    SINGLE_ROOT,
     TREE_CLASSES,
     DenseExamples,
-    Floats,
     Listed,
     assert_gradient,
     central_differences,
@@ -62,17 +65,17 @@ def test_the_oracle_is_continuous_at_one() -> None:
 
 
 @every_order
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("labels", [0, 2])
 @pytest.mark.parametrize("chunk", [1, 10**6])
 def test_objective_and_gradient(
-    alpha: float, projective: bool, single_root: bool, labels: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+    alpha: float, trees: TreeClass, labels: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four trees and three sentences of text: each of these counts for 4 / 3 times the weight."""
-    monkeypatch.setattr(examples_module, "_CHUNK", chunk)
-    examples = random_examples(71, projective, single_root, labels, lengths=(3, 1, 2, 3))
-    text = random_text(72, labels, lengths=(2, 3, 1))
-    of_trees, of_text = (Listed(each, projective, single_root) for each in (examples, text))
+    monkeypatch.setattr(problem_module, "_CHUNK", chunk)
+    examples = random_examples(71, trees, labels, lengths=(3, 1, 2, 3))
+    text = random_text(72, trees, labels, lengths=(2, 3, 1))
+    of_trees, of_text = (Listed(each) for each in (examples, text))
     weights = 0.5 * np.random.default_rng(73).normal(size=examples.size)
     for weight in (0.4, 3.0):
 
@@ -80,45 +83,46 @@ def test_objective_and_gradient(
             unsure = weight * (4 / 3) * text_entropy(of_text, weights, alpha)
             return C * (unsure - enumerated_likelihood(examples, weights, of_trees)) + 0.5 * float(weights @ weights)
 
-        learner = EntropyRegularised(text, Trees(projective, single_root), C, weight, alpha)
+        learner = EntropyRegularised(text, C, weight, alpha)
         value, gradient = learner.objective(examples, weights)
         assert value == pytest.approx(expected(weights), rel=1e-12)
         assert_gradient(gradient, expected, weights)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, 5.0, np.inf, *NEAR_ONE])
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("labels", [0, 2])
-def test_the_entropy_alone(alpha: float, projective: bool, single_root: bool, labels: int) -> None:
+def test_the_entropy_alone(alpha: float, trees: TreeClass, labels: int) -> None:
     """By the scores rather than the weights, where the objective's other parts cannot hide a slip."""
-    text = random_text(74, labels, lengths=(3, 1, 2))
-    listed = Listed(text, projective, single_root)
+    text = random_text(74, trees, labels, lengths=(3, 1, 2))
+    listed = Listed(text)
     weights = 0.5 * np.random.default_rng(75).normal(size=text.size)
-    every = np.arange(3)
-    value, slope = entropy(Trees(projective, single_root), text.score(weights, every), text.lengths, alpha)
+    these = text.some(np.arange(3))
+    value, slope = entropy(these, these.score(weights), alpha)
     gradient = np.zeros(text.size)
-    text.add(gradient, every, slope)
+    these.add(gradient, slope)
     assert value == pytest.approx(text_entropy(listed, weights, alpha), rel=1e-6 if alpha in NEAR_ONE else 1e-12)
     assert_gradient(gradient, lambda w: text_entropy(listed, w, alpha), weights)
 
 
 @pytest.mark.parametrize("alpha", [1 - 9e-8, 1 + 9e-8, 1 - 9e-7, 1 + 9e-7])
 def test_the_gradient_where_shannons_entropy_stands_in(alpha: float) -> None:
-    text = random_text(74, 2, lengths=(3, 1, 2))
-    listed, every = Listed(text, False, False), np.arange(3)
+    text = random_text(74, TreeClass(single_root=False), 2, lengths=(3, 1, 2))
+    listed, these = Listed(text), text.some(np.arange(3))
     weights = 0.5 * np.random.default_rng(75).normal(size=text.size)
-    _, slope = entropy(Trees(False, False), text.score(weights, every), text.lengths, alpha)
+    _, slope = entropy(these, these.score(weights), alpha)
     gradient = np.zeros(text.size)
-    text.add(gradient, every, slope)
+    these.add(gradient, slope)
     assert_gradient(gradient, lambda w: text_entropy(listed, w, alpha), weights)
 
 
 def test_orders_fall() -> None:
     """The entropy of a sentence never rises with its order."""
     text = random_text(76, lengths=(4,))
-    scores = text.score(np.random.default_rng(77).normal(size=text.size), np.arange(1))
+    these = text.some(np.arange(1))
+    scores = these.score(np.random.default_rng(77).normal(size=text.size))
     orders = [0.1, 0.5, *NEAR_ONE, 2.0, 5.0, 50.0, np.inf]
-    values = [entropy(Trees(), scores, text.lengths, alpha)[0] for alpha in orders]
+    values = [entropy(these, scores, alpha)[0] for alpha in orders]
     assert (np.diff(values) < 1e-9).all()
     assert values[-1] < values[0]
 
@@ -127,8 +131,9 @@ def test_orders_fall() -> None:
 def test_all_trees_alike(alpha: float) -> None:
     """At zero weights the entropy is the logarithm of the number of trees (Cayley), and flat but for alpha = inf."""
     text = random_text(78, lengths=(3, 4))
-    scores = text.score(np.zeros(text.size), np.arange(2))
-    value, slope = entropy(Trees(), scores, text.lengths, alpha)
+    these = text.some(np.arange(2))
+    scores = these.score(np.zeros(text.size))
+    value, slope = entropy(these, scores, alpha)
     assert value == pytest.approx(np.log(3**2) + np.log(4**3), rel=1e-12)
     if alpha == np.inf:
         assert np.abs(slope).max() > 0.1
@@ -140,8 +145,8 @@ def test_all_trees_alike(alpha: float) -> None:
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("labels", [0, 2])
 def test_every_step_falls(optimiser: Any, alpha: float, labels: int) -> None:
-    examples, text = random_examples(79, False, True, labels), random_text(80, labels, lengths=(3, 2, 4))
-    learner = EntropyRegularised(text, Trees(), 2.0, 1.5, alpha, Descent(300, optimiser))
+    examples, text = random_examples(79, labels=labels), random_text(80, labels=labels, lengths=(3, 2, 4))
+    learner = EntropyRegularised(text, 2.0, 1.5, alpha, Descent(300, optimiser))
     weights, passes = fitted(learner, examples)
     start, first_gradient = learner.objective(examples, np.zeros(examples.size))
     assert (np.diff([start, *(done.figures["objective"] for done in passes)]) < 0).all()
@@ -152,18 +157,17 @@ def test_every_step_falls(optimiser: Any, alpha: float, labels: int) -> None:
 
 
 @every_order
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("labels", [0, 2])
-def test_training_is_surer_of_the_text(alpha: float, projective: bool, single_root: bool, labels: int) -> None:
+def test_training_is_surer_of_the_text(alpha: float, trees: TreeClass, labels: int) -> None:
     """The larger the weight, the lower the entropy of the text; of order inf, L has kinks where a step may end."""
-    trees = Trees(projective, single_root)
-    examples = random_examples(81, projective, single_root, labels, lengths=(3, 2, 4, 3))
-    text = random_text(82, labels, lengths=(4, 2, 3))
-    listed = Listed(text, projective, single_root)
-    plain, _ = fitted(LogLinear(trees, C, Descent(300)), examples)
+    examples = random_examples(81, trees, labels, lengths=(3, 2, 4, 3))
+    text = random_text(82, trees, labels, lengths=(4, 2, 3))
+    listed = Listed(text)
+    plain, _ = fitted(LogLinear(C, Descent(300)), examples)
     unsure = [text_entropy(listed, plain, alpha)]
     for weight in (0.1, 0.5) if alpha == np.inf else (0.1, 0.5, 2.0):
-        weights, _ = fitted(EntropyRegularised(text, trees, C, weight, alpha, Descent(300)), examples)
+        weights, _ = fitted(EntropyRegularised(text, C, weight, alpha, Descent(300)), examples)
         unsure.append(text_entropy(listed, weights, alpha))
     assert (np.diff(unsure) < -0.01).all()
 
@@ -172,9 +176,9 @@ def test_training_is_surer_of_the_text(alpha: float, projective: bool, single_ro
 @pytest.mark.parametrize("labels", [0, 2])
 def test_without_weight_it_is_log_linear_training(alpha: float, labels: int) -> None:
     """Bit for bit, by L-BFGS."""
-    examples, text = random_examples(83, False, True, labels), random_text(84, labels)
-    plain, before = fitted(LogLinear(Trees(), C, Descent(60)), examples)
-    weights, passes = fitted(EntropyRegularised(text, Trees(), C, 0.0, alpha, Descent(60)), examples)
+    examples, text = random_examples(83, labels=labels), random_text(84, labels=labels)
+    plain, before = fitted(LogLinear(C, Descent(60)), examples)
+    weights, passes = fitted(EntropyRegularised(text, C, 0.0, alpha, Descent(60)), examples)
     np.testing.assert_array_equal(weights, plain)
     assert [done.figures for done in passes] == [done.figures for done in before]
 
@@ -184,10 +188,10 @@ def test_without_weight_it_is_log_linear_training(alpha: float, labels: int) -> 
 @pytest.mark.parametrize("labels", [0, 2])
 def test_mini_batches_come_near_what_all_sentences_reach(optimiser: Any, alpha: float, labels: int) -> None:
     """Trees and text are mixed in the batches."""
-    examples = random_examples(85, False, True, labels, lengths=(3, 1, 4, 2, 3))
-    text = random_text(86, labels, lengths=(3, 2))
-    best, _ = fitted(EntropyRegularised(text, Trees(), 1.0, 0.2, alpha, Descent(500, tolerance=1e-8)), examples)
-    learner = EntropyRegularised(text, Trees(), 1.0, 0.2, alpha, Descent(400, optimiser, rate=0.05, batch=3))
+    examples = random_examples(85, labels=labels, lengths=(3, 1, 4, 2, 3))
+    text = random_text(86, labels=labels, lengths=(3, 2))
+    best, _ = fitted(EntropyRegularised(text, 1.0, 0.2, alpha, Descent(500, tolerance=1e-8)), examples)
+    learner = EntropyRegularised(text, 1.0, 0.2, alpha, Descent(400, optimiser, rate=0.05, batch=3))
     weights, passes = fitted(learner, examples)
     lowest, reached, start = (learner.objective(examples, each)[0] for each in (best, weights, np.zeros(examples.size)))
     assert lowest <= reached < lowest + 0.05 * (start - lowest)
@@ -196,34 +200,36 @@ def test_mini_batches_come_near_what_all_sentences_reach(optimiser: Any, alpha: 
 
 def test_an_online_step_is_that_of_its_sentences() -> None:
     """One epoch of one batch: the whole gradient; of many: trees and text each once."""
-    examples, text = random_examples(87, False, True), random_text(88, lengths=(3, 2))
-    learner = EntropyRegularised(text, Trees(), C, 1.5, 2.0, Descent(1, "adagrad", rate=0.2, batch=7, seed=3))
+    examples, text = random_examples(87), random_text(88, lengths=(3, 2))
+    learner = EntropyRegularised(text, C, 1.5, 2.0, Descent(1, "adagrad", rate=0.2, batch=7, seed=3))
     weights, _ = fitted(learner, examples)
     gradient = learner.objective(examples, np.zeros(examples.size))[1]
     np.testing.assert_allclose(weights, -0.2 * np.sign(gradient), rtol=1e-12)
-    small = EntropyRegularised(text, Trees(), C, 1.5, 2.0, Descent(1, "adagrad", rate=1e-9, batch=2, seed=3))
+    small = EntropyRegularised(text, C, 1.5, 2.0, Descent(1, "adagrad", rate=1e-9, batch=2, seed=3))
     _, (done,) = fitted(small, examples)
     start = learner.objective(examples, np.zeros(examples.size))[0]
     assert done.figures["objective"] == pytest.approx(start, rel=1e-6)
 
 
 def test_text_of_one_word_sentences_says_nothing() -> None:
-    examples, text = random_examples(89, False, True), random_text(90, lengths=(1, 1))
+    examples, text = random_examples(89), random_text(90, lengths=(1, 1))
     weights = np.random.default_rng(91).normal(size=examples.size)
     for alpha in (0.5, 1.0, np.inf):
-        value, gradient = EntropyRegularised(text, Trees(), C, 5.0, alpha).objective(examples, weights)
-        plain, plain_gradient = LogLinear(Trees(), C).objective(examples, weights)
+        value, gradient = EntropyRegularised(text, C, 5.0, alpha).objective(examples, weights)
+        plain, plain_gradient = LogLinear(C).objective(examples, weights)
         assert value == pytest.approx(plain, rel=1e-14)
         np.testing.assert_allclose(gradient, plain_gradient, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 2.0])
 def test_threads_change_nothing(alpha: float) -> None:
-    examples, text = random_examples(92, False, True), random_text(93)
+    examples, text = random_examples(92), random_text(93)
     weights = np.random.default_rng(94).normal(size=examples.size)
     one, three = (
-        EntropyRegularised(text, Trees(threads=threads), C, 1.0, alpha).objective(examples, weights)
-        for threads in (1, 3)
+        EntropyRegularised(replace(text, structures=trees), C, 1.0, alpha).objective(
+            replace(examples, structures=trees), weights
+        )
+        for trees in (Trees(SINGLE_ROOT), Trees(SINGLE_ROOT, Threads(3)))
     )
     assert one[0] == three[0]
     np.testing.assert_array_equal(one[1], three[1])

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
-from numpy.typing import NDArray
 
+from headway.arrays import Floats, TreeClass
 from headway.learning.descent import Descent
 from headway.learning.exponentiated_gradient import ExponentiatedGradient
 from headway.learning.log_linear import LogLinear
@@ -18,24 +17,19 @@ from headway.learning.progress import Pass
 
 from .dense import TREE_CLASSES, DenseExamples, choices, random_examples
 
-Floats = NDArray[np.float64]
 C, BETA = 0.3, 9.0
 both_losses = pytest.mark.parametrize("loss", ["hinge", "log"])
 
 
 @dataclass
 class Naive:
-    """The dual as it is defined: one probability a tree and sentence, q ∝ exp(exponent)."""
+    """The dual as it is defined: one probability per tree and sentence, q ∝ exp(exponent)."""
 
     examples: DenseExamples
-    projective: bool
-    single_root: bool
     loss: str
 
     def __post_init__(self) -> None:
-        self.every = [
-            choices(n, self.projective, self.single_root, self.examples.labels) for n in self.examples.lengths.tolist()
-        ]
+        self.every = [choices(n, self.examples.trees, self.examples.labels) for n in self.examples.lengths.tolist()]
         self.vectors = [np.array([self.examples.vector(i, c) for c in every]) for i, every in enumerate(self.every)]
         self.losses = [np.array([self.examples.loss(i, c) for c in every], float) for i, every in enumerate(self.every)]
         words = self.examples.lengths
@@ -98,15 +92,13 @@ def fitted(learner: ExponentiatedGradient, examples: DenseExamples) -> tuple[Flo
 
 
 @both_losses
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("labels", [0, 2])
-def test_every_pass_is_that_of_explicit_distributions(
-    loss: Any, projective: bool, single_root: bool, labels: int
-) -> None:
+def test_every_pass_is_that_of_explicit_distributions(loss: Any, trees: TreeClass, labels: int) -> None:
     """Weights, dual, primal, gap and eta of each pass; this includes w = C sum (gold - mu) f throughout."""
-    examples = random_examples(61, projective, single_root, labels, lengths=(3, 1, 2, 3))
-    naive = Naive(examples, projective, single_root, loss)
-    _, passes = fitted(ExponentiatedGradient(Trees(projective, single_root), C, 6, loss), examples)
+    examples = random_examples(61, trees, labels, lengths=(3, 1, 2, 3))
+    naive = Naive(examples, loss)
+    _, passes = fitted(ExponentiatedGradient(C, 6, loss), examples)
     assert len(passes) == 6
     for done in passes:
         dual = naive.step()
@@ -121,24 +113,25 @@ def test_every_pass_is_that_of_explicit_distributions(
 @both_losses
 def test_the_weights_are_the_missing_features(loss: Any) -> None:
     """w = C sum (gold - mu) f, with the mu that the state keeps, after many passes of additions."""
-    examples = random_examples(62, False, True)
-    _, passes = fitted(ExponentiatedGradient(Trees(), C, 60, loss), examples)
+    examples = random_examples(62)
+    _, passes = fitted(ExponentiatedGradient(C, 60, loss), examples)
     state, expected, start = passes[-1].state, np.zeros(examples.size), 0
     for i, n in enumerate(examples.lengths.tolist()):
         cells = (n + 1) ** 2
         mu = state["mu"][start : start + cells].reshape(1, n + 1, n + 1)
-        examples.add(expected, np.array([i]), C * (examples.gold(np.array([i])) - mu))
+        this = examples.some(np.array([i]))
+        this.add(expected, C * (this.gold() - mu))
         start += cells
     assert start == len(state["mu"])
     np.testing.assert_allclose(state["weights"], expected, rtol=0, atol=1e-10)
 
 
 @both_losses
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
-def test_toy_problem_to_a_gap_below_a_thousandth(loss: Any, projective: bool, single_root: bool) -> None:
+@pytest.mark.parametrize("trees", TREE_CLASSES)
+def test_toy_problem_to_a_gap_below_a_thousandth(loss: Any, trees: TreeClass) -> None:
     """The dual rises (or eta is halved), never passes the primal, and meets it; enumeration certifies both."""
-    examples = random_examples(63, projective, single_root)
-    learner = ExponentiatedGradient(Trees(projective, single_root), C, 3000, loss, gap=1e-3)
+    examples = random_examples(63, trees)
+    learner = ExponentiatedGradient(C, 3000, loss, gap=1e-3)
     weights, passes = fitted(learner, examples)
     assert len(passes) < 3000
     assert passes[-1].figures["gap"] < 1e-3
@@ -150,17 +143,16 @@ def test_toy_problem_to_a_gap_below_a_thousandth(loss: Any, projective: bool, si
         rises.append(after.figures["dual"] > before.figures["dual"])
         assert after.figures["eta"] == before.figures["eta"] * (1.0 if rises[-1] else 0.5)
     assert all(rises[len(rises) // 2 :])
-    primal = Naive(examples, projective, single_root, loss).primal(weights)
+    primal = Naive(examples, loss).primal(weights)
     assert passes[-1].figures["primal"] == pytest.approx(primal, rel=1e-12)
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
-def test_the_log_variant_finds_the_optimum_of_lbfgs(projective: bool, single_root: bool) -> None:
-    examples = random_examples(64, projective, single_root)
-    trees = Trees(projective, single_root)
-    direct = LogLinear(trees, C, Descent(tolerance=1e-8))
+@pytest.mark.parametrize("trees", TREE_CLASSES)
+def test_the_log_variant_finds_the_optimum_of_lbfgs(trees: TreeClass) -> None:
+    examples = random_examples(64, trees)
+    direct = LogLinear(C, Descent(tolerance=1e-8))
     best = direct.objective(examples, direct.fit(examples, lambda _: True))[0]
-    learner = ExponentiatedGradient(trees, C, 500, "log", gap=1e-4)
+    learner = ExponentiatedGradient(C, 500, "log", gap=1e-4)
     found = direct.objective(examples, learner.fit(examples, lambda _: True))[0]
     assert best <= found + 1e-9
     assert found == pytest.approx(best, rel=1e-3)
@@ -168,10 +160,10 @@ def test_the_log_variant_finds_the_optimum_of_lbfgs(projective: bool, single_roo
 
 def test_the_hinge_optimum_is_a_minimum() -> None:
     """No step in any direction lowers the primal by more than the gap allows."""
-    examples = random_examples(65, False, True)
-    learner = ExponentiatedGradient(Trees(), C, 5000, gap=1e-4)
+    examples = random_examples(65)
+    learner = ExponentiatedGradient(C, 5000, gap=1e-4)
     weights, passes = fitted(learner, examples)
-    naive = Naive(examples, False, True, "hinge")
+    naive = Naive(examples, "hinge")
     primal, dual = naive.primal(weights), passes[-1].figures["dual"]
     rng = np.random.default_rng(66)
     others = [
@@ -187,5 +179,5 @@ def test_a_report_ends_the_training() -> None:
         numbers.append(done.number)
         return done.number < 3
 
-    ExponentiatedGradient(passes=10).fit(random_examples(67, False, True), report)
+    ExponentiatedGradient(passes=10).fit(random_examples(67), report)
     assert numbers == [1, 2, 3]

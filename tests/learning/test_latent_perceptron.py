@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints, TreeClass
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass, State
 
-from .dense import TREE_CLASSES, Choice, DenseText, Enumerated, choices, random_examples
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-FLAGS = (False, True)  # non-projective, single root
+from .dense import (
+    SINGLE_ROOT,
+    TREE_CLASSES,
+    Choice,
+    DenseSentences,
+    DenseText,
+    Enumerated,
+    choices,
+    random_examples,
+)
 
 
 @dataclass(frozen=True)
@@ -24,43 +29,53 @@ class Hidden(DenseText):
     """`known[i]` are the arcs (h, m) that the right structures of sentence i have; what else they have is latent."""
 
     known: list[Choice]
-    projective: bool = False
-    single_root: bool = True
+
+    def some(self, which: Ints) -> HiddenSentences:
+        return HiddenSentences(self, which)
 
     def right(self, i: int) -> list[Choice]:
         """Every tree with the known arcs."""
-        every = choices(int(self.lengths[i]), self.projective, self.single_root, 0)
+        every = choices(int(self.lengths[i]), self.trees, 0)
         return [choice for choice in every if set(self.known[i]) <= set(choice)]
 
-    def constrained(self, scores: Floats, which: Ints) -> Floats:
+
+class HiddenSentences(DenseSentences[Hidden]):
+    """Some sentences of which some arcs are known."""
+
+    def constrained(self, scores: Floats) -> Floats:
         chosen = np.zeros_like(scores)
-        for b, i in enumerate(which.tolist()):
-            right = self.right(i)
+        for b, i in enumerate(self.which.tolist()):
+            right = self.problem.right(i)
             totals = [sum(scores[(b, *cell)] for cell in choice) for choice in right]
             for cell in right[int(np.argmax(totals))]:
                 chosen[(b, *cell)] = 1.0
         return chosen
 
-    def cost(self, latent: Floats, which: Ints) -> Floats:
+    def cost(self, latent: Floats) -> Floats:  # type: ignore[override]
         """2 for a wrong arc of the first word, 1 for that of another."""
         cost = 1.0 - latent
         cost[:, :, 1] *= 2.0
         return cost
 
-    def output(self, latent: Floats, which: Ints) -> list[set[tuple[int, ...]]]:
+    def output(self, latent: Floats) -> list[set[tuple[int, ...]]]:
         return [{(int(h), int(m)) for h, m in zip(*np.nonzero(one), strict=True)} for one in latent]
 
-    def loss(self, output: list[set[tuple[int, ...]]], which: Ints) -> float:
-        return float(sum(len(set(self.known[i]) - found) for i, found in zip(which.tolist(), output, strict=True)))
+    def loss(self, output: list[set[tuple[int, ...]]]) -> float:
+        known = [set(self.problem.known[i]) for i in self.which.tolist()]
+        return float(sum(len(right - found) for right, found in zip(known, output, strict=True)))
 
 
-def hidden(seed: int, share: float = 0.5, lengths: tuple[int, ...] = (4, 1, 3, 2, 4, 3), **flags: bool) -> Hidden:
+def hidden(
+    seed: int,
+    trees: TreeClass = SINGLE_ROOT,
+    share: float = 0.5,
+    lengths: tuple[int, ...] = (4, 1, 3, 2, 4, 3),
+) -> Hidden:
     """Trees of which a share of the arcs is known, under dense random features."""
-    projective, single_root = flags.get("projective", False), flags.get("single_root", True)
-    whole = random_examples(seed, projective, single_root, lengths=lengths)
+    whole = random_examples(seed, trees, lengths=lengths)
     rng = np.random.default_rng(seed)
     known = [[cell for cell in choice if rng.random() < share] for choice in whole.gold_choices]
-    return Hidden(whole.features, known, projective, single_root)
+    return Hidden(whole.features, Enumerated(trees), known)
 
 
 def cost_of(latent: Choice, choice: Choice) -> float:
@@ -75,7 +90,7 @@ def naive(examples: Hidden, epochs: int, margin: float, seed: int) -> tuple[list
     for epoch in range(epochs):
         missed, loss, objective, changed = 0, 0, 0.0, False
         for i in np.random.default_rng((seed, epoch)).permutation(count).tolist():
-            every = choices(int(examples.lengths[i]), examples.projective, examples.single_root, 0)
+            every = choices(int(examples.lengths[i]), examples.trees, 0)
             right = examples.right(i)
             latent = right[int(np.argmax([weights @ examples.vector(i, choice) for choice in right]))]
             totals = [weights @ examples.vector(i, c) + margin * cost_of(latent, c) for c in every]
@@ -107,13 +122,13 @@ def passes_of(examples: Hidden, learner: LatentPerceptron, resume: State | None 
     return passes
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("margin", [0.0, 2.5])
 @pytest.mark.parametrize("seed", [0, 3])
-def test_against_a_naive_one(margin: float, seed: int, projective: bool, single_root: bool) -> None:
-    examples = hidden(51 + seed, projective=projective, single_root=single_root)
+def test_against_a_naive_one(margin: float, seed: int, trees: TreeClass) -> None:
+    examples = hidden(51 + seed, trees)
     averages, figures = naive(examples, 4, margin, seed)
-    passes = passes_of(examples, LatentPerceptron(Enumerated(projective, single_root), 4, margin, seed))
+    passes = passes_of(examples, LatentPerceptron(4, margin, seed))
     assert [done.number for done in passes] == list(range(1, len(averages) + 1))
     assert any(figure["mistakes"] for figure in figures)
     for done, average, figure in zip(passes, averages, figures, strict=True):
@@ -121,13 +136,12 @@ def test_against_a_naive_one(margin: float, seed: int, projective: bool, single_
         assert done.figures == pytest.approx(figure, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("margin", [0.0, 2.5])
-def test_with_the_structure_given_it_is_the_perceptron(margin: float, projective: bool, single_root: bool) -> None:
-    whole = random_examples(61, projective, single_root)
-    given = _Given(whole.features, whole.gold_choices, projective, single_root)
-    structures = Enumerated(projective, single_root)
-    mine, theirs = LatentPerceptron(structures, 3, margin, 7), Perceptron(structures, 3, margin, 7)
+def test_with_the_structure_given_it_is_the_perceptron(margin: float, trees: TreeClass) -> None:
+    whole = replace(random_examples(61, trees), structures=Enumerated(trees))
+    given = _Given(whole.features, whole.structures, whole.gold_choices)
+    mine, theirs = LatentPerceptron(3, margin, 7), Perceptron(3, margin, 7)
     passes, others = passes_of(given, mine), []
 
     def report(done: Pass) -> bool:
@@ -141,11 +155,15 @@ def test_with_the_structure_given_it_is_the_perceptron(margin: float, projective
         assert done.figures["mistakes"] == mistakes > 0
 
 
-@dataclass(frozen=True)
 class _Given(Hidden):
     """Every arc known, and every wrong arc costing 1."""
 
-    def cost(self, latent: Floats, which: Ints) -> Floats:
+    def some(self, which: Ints) -> HiddenSentences:
+        return _GivenSentences(self, which)
+
+
+class _GivenSentences(HiddenSentences):
+    def cost(self, latent: Floats) -> Floats:  # type: ignore[override]
         return 1.0 - latent
 
 
@@ -162,7 +180,7 @@ def separable(seed: int) -> Hidden:
 @pytest.mark.parametrize("margin", [0.0, 1.0])
 def test_a_pass_that_changes_nothing_is_the_last(margin: float) -> None:
     examples = separable(71)
-    passes = passes_of(examples, LatentPerceptron(Enumerated(), 500, margin))
+    passes = passes_of(examples, LatentPerceptron(500, margin))
     assert 1 < len(passes) < 500
     *earlier, last = passes
     assert all(done.figures["mistakes"] > 0 for done in earlier)
@@ -175,7 +193,7 @@ def test_a_pass_that_changes_nothing_is_the_last(margin: float) -> None:
         weights, right = last.state["weights"], examples.right(i)
         latent = max(right, key=lambda choice: float(weights @ examples.vector(i, choice)))
         ahead = weights @ examples.vector(i, latent)
-        for choice in choices(int(examples.lengths[i]), *FLAGS, 0):
+        for choice in choices(int(examples.lengths[i]), SINGLE_ROOT, 0):
             if choice != latent:
                 assert ahead >= weights @ examples.vector(i, choice) + margin * cost_of(latent, choice) - 1e-9
         assert set(known) <= set(latent)
@@ -183,7 +201,7 @@ def test_a_pass_that_changes_nothing_is_the_last(margin: float) -> None:
 
 @pytest.mark.parametrize("margin", [0.0, 2.0])
 def test_resuming(margin: float) -> None:
-    examples, learner = hidden(81), LatentPerceptron(Enumerated(), 4, margin, 5)
+    examples, learner = hidden(81), LatentPerceptron(4, margin, 5)
     whole = passes_of(examples, learner)
     assert len(whole) == 4
     for stop in (1, 2, 3):
@@ -203,19 +221,19 @@ def test_a_report_ends_the_training() -> None:
         numbers.append(done.number)
         return done.number < 2
 
-    weights = LatentPerceptron(Enumerated(), 10).fit(examples, report)
+    weights = LatentPerceptron(10).fit(examples, report)
     assert numbers == [1, 2]
-    np.testing.assert_array_equal(weights, passes_of(examples, LatentPerceptron(Enumerated(), 2))[-1].weights)
+    np.testing.assert_array_equal(weights, passes_of(examples, LatentPerceptron(2))[-1].weights)
 
 
 def test_nothing_known_nothing_learnt() -> None:
     """Without a margin the best of all is among the right ones."""
     examples = hidden(83, share=0.0)
-    passes = passes_of(examples, LatentPerceptron(Enumerated(), 5))
+    passes = passes_of(examples, LatentPerceptron(5))
     assert len(passes) == 1
     np.testing.assert_array_equal(passes[0].weights, np.zeros(examples.size))
 
 
 def test_no_examples() -> None:
-    nothing = Hidden([np.zeros((1, 1, 6))], [[]])
-    np.testing.assert_array_equal(LatentPerceptron(Enumerated(), 2).fit(nothing, lambda _: True), np.zeros(6))
+    nothing = Hidden([np.zeros((1, 1, 6))], Enumerated(), [[]])
+    np.testing.assert_array_equal(LatentPerceptron(2).fit(nothing, lambda _: True), np.zeros(6))

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
-from numpy.typing import NDArray
 
-from headway.learning import examples as examples_module
+from headway.arrays import Floats, TreeClass
+from headway.learning import problem as problem_module
 from headway.learning.descent import Descent
 from headway.learning.log_linear import LogLinear
 
 from .dense import TREE_CLASSES, DenseExamples, Listed, assert_gradient, fitted, random_examples
 
-Floats = NDArray[np.float64]
 C = 0.7
 
 
@@ -26,28 +24,26 @@ def enumerated_objective(examples: DenseExamples, weights: Floats, listed: Liste
     return total
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("labels", [0, 2])
 @pytest.mark.parametrize("chunk", [1, 10**6])
-def test_objective_and_gradient(
-    projective: bool, single_root: bool, labels: int, chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(examples_module, "_CHUNK", chunk)
-    examples = random_examples(51, projective, single_root, labels, lengths=(3, 1, 2, 3))
-    listed = Listed(examples, projective, single_root)
+def test_objective_and_gradient(trees: TreeClass, labels: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problem_module, "_CHUNK", chunk)
+    examples = random_examples(51, trees, labels, lengths=(3, 1, 2, 3))
+    listed = Listed(examples)
     weights = np.random.default_rng(52).normal(size=examples.size)
-    value, gradient = LogLinear(Trees(projective, single_root), C).objective(examples, weights)
+    value, gradient = LogLinear(C).objective(examples, weights)
     assert value == pytest.approx(enumerated_objective(examples, weights, listed), rel=1e-12)
     assert_gradient(gradient, lambda w: enumerated_objective(examples, w, listed), weights)
 
 
 @pytest.mark.parametrize("optimiser", ["lbfgs", "cg"])
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("trees", TREE_CLASSES)
 @pytest.mark.parametrize("labels", [0, 2])
-def test_batch_optimisers_fall_to_the_optimum(optimiser: Any, projective: bool, single_root: bool, labels: int) -> None:
+def test_batch_optimisers_fall_to_the_optimum(optimiser: Any, trees: TreeClass, labels: int) -> None:
     """Figures are those of each step's weights; L falls with every step; the gradient ends below 1e-3 of its start."""
-    examples = random_examples(53, projective, single_root, labels)
-    learner = LogLinear(Trees(projective, single_root), 10.0, Descent(optimiser=optimiser))
+    examples = random_examples(53, trees, labels)
+    learner = LogLinear(10.0, Descent(optimiser=optimiser))
     weights, passes = fitted(learner, examples)
     start, first_gradient = learner.objective(examples, np.zeros(examples.size))
     values = [start, *(done.figures["objective"] for done in passes)]
@@ -65,10 +61,10 @@ def test_batch_optimisers_fall_to_the_optimum(optimiser: Any, projective: bool, 
 
 @pytest.mark.parametrize("optimiser", ["adagrad", "adam"])
 def test_mini_batches_come_near_the_optimum(optimiser: Any) -> None:
-    examples = random_examples(54, False, True, lengths=(3, 1, 4, 2, 3, 3, 2))
-    best, _ = fitted(LogLinear(Trees(), 1.0, Descent(500, tolerance=1e-8)), examples)
-    lowest = LogLinear(Trees(), 1.0).objective(examples, best)[0]
-    learner = LogLinear(Trees(), 1.0, Descent(400, optimiser, rate=0.05, batch=3))
+    examples = random_examples(54, lengths=(3, 1, 4, 2, 3, 3, 2))
+    best, _ = fitted(LogLinear(1.0, Descent(500, tolerance=1e-8)), examples)
+    lowest = LogLinear(1.0).objective(examples, best)[0]
+    learner = LogLinear(1.0, Descent(400, optimiser, rate=0.05, batch=3))
     weights, passes = fitted(learner, examples)
     start = learner.objective(examples, np.zeros(examples.size))[0]
     reached = learner.objective(examples, weights)[0]

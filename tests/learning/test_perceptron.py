@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
-from numpy.typing import NDArray
 
+from headway.arrays import Floats
 from headway.learning.perceptron import Perceptron
 from headway.learning.progress import Pass, State
 
-from .dense import DenseExamples, Enumerated, choices, random_examples
-
-Floats = NDArray[np.float64]
-FLAGS = (False, True)  # non-projective, single root
+from .dense import SINGLE_ROOT, DenseExamples, Enumerated, choices, random_examples
 
 
 def naive_averages(examples: DenseExamples, epochs: int, margin: float, seed: int) -> tuple[list[Floats], list[float]]:
@@ -23,7 +21,7 @@ def naive_averages(examples: DenseExamples, epochs: int, margin: float, seed: in
     for epoch in range(epochs):
         wrong = 0
         for i in np.random.default_rng((seed, epoch)).permutation(len(examples.lengths)).tolist():
-            every = choices(int(examples.lengths[i]), *FLAGS, examples.labels)
+            every = choices(int(examples.lengths[i]), SINGLE_ROOT, examples.labels)
             totals = [weights @ examples.vector(i, c) + margin * examples.loss(i, c) for c in every]
             found = every[int(np.argmax(totals))]
             weights = weights + examples.vector(i, examples.gold_choices[i]) - examples.vector(i, found)
@@ -38,7 +36,8 @@ def naive_averages(examples: DenseExamples, epochs: int, margin: float, seed: in
 @pytest.mark.parametrize("labels", [0, 2])
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_average_is_of_the_weights_after_each_sentence(margin: float, labels: int, seed: int) -> None:
-    examples = random_examples(21 + seed, *FLAGS, labels, lengths=(3, 1, 2, 3))
+    examples = random_examples(21 + seed, labels=labels, lengths=(3, 1, 2, 3))
+    examples = replace(examples, structures=Enumerated())
     averages, mistakes = naive_averages(examples, 4, margin, seed)
     passes: list[Pass] = []
 
@@ -46,7 +45,7 @@ def test_the_average_is_of_the_weights_after_each_sentence(margin: float, labels
         passes.append(Pass(done.number, done.weights.copy(), done.figures, {}))
         return True
 
-    final = Perceptron(Enumerated(*FLAGS), 4, margin, seed).fit(examples, report)
+    final = Perceptron(4, margin, seed).fit(examples, report)
     assert [done.number for done in passes] == [1, 2, 3, 4]
     for done, average, wrong in zip(passes, averages, mistakes, strict=True):
         np.testing.assert_allclose(done.weights, average, rtol=1e-12, atol=1e-12)
@@ -57,7 +56,7 @@ def test_the_average_is_of_the_weights_after_each_sentence(margin: float, labels
 
 def separable(seed: int) -> DenseExamples:
     """Right arcs stand out in one dimension, among noise."""
-    examples = random_examples(seed, *FLAGS, lengths=(4, 3, 4, 2, 3, 4))
+    examples = random_examples(seed, lengths=(4, 3, 4, 2, 3, 4))
     for i, f in enumerate(examples.features):
         f *= 0.2
         for cell in examples.gold_choices[i]:
@@ -73,11 +72,10 @@ def test_it_stops_making_mistakes_on_what_can_be_separated() -> None:
         mistakes.append(done.figures["mistakes"])
         return True
 
-    weights = Perceptron(Trees(*FLAGS), 20).fit(examples, report)
+    weights = Perceptron(20).fit(examples, report)
     assert mistakes[-1] == 0.0
-    every = np.arange(len(examples.lengths))
-    found = Trees(*FLAGS).best(examples.score(weights, every), examples.lengths, every)
-    np.testing.assert_array_equal(found, examples.gold(every))
+    these = examples.some(np.arange(len(examples.lengths)))
+    np.testing.assert_array_equal(these.best(these.score(weights)), these.gold())
 
 
 def test_with_a_margin_the_right_tree_wins_by_it() -> None:
@@ -90,27 +88,27 @@ def test_with_a_margin_the_right_tree_wins_by_it() -> None:
         return done.figures["mistakes"] > 0
 
     margin = 3.0
-    Perceptron(Trees(*FLAGS), 1000, margin).fit(examples, report)
+    Perceptron(1000, margin).fit(examples, report)
     for i, n in enumerate(examples.lengths.tolist()):
         right = state["weights"] @ examples.vector(i, examples.gold_choices[i])
-        for choice in choices(n, *FLAGS, 0):
+        for choice in choices(n, SINGLE_ROOT, 0):
             ahead = right - state["weights"] @ examples.vector(i, choice)
             assert ahead >= margin * examples.loss(i, choice) - 1e-9
 
 
 def test_a_report_ends_the_training() -> None:
-    examples = random_examples(33, *FLAGS)
+    examples = random_examples(33)
     numbers: list[int] = []
 
     def report(done: Pass) -> bool:
         numbers.append(done.number)
         return done.number < 3
 
-    weights = Perceptron(Trees(*FLAGS), 10).fit(examples, report)
-    np.testing.assert_array_equal(weights, Perceptron(Trees(*FLAGS), 3).fit(examples, lambda _: True))
+    weights = Perceptron(10).fit(examples, report)
+    np.testing.assert_array_equal(weights, Perceptron(3).fit(examples, lambda _: True))
     assert numbers == [1, 2, 3]
 
 
 def test_no_examples() -> None:
-    nothing = DenseExamples([np.zeros((1, 1, 6))], [[]])
-    np.testing.assert_array_equal(Perceptron(Enumerated(), 2).fit(nothing, lambda _: True), np.zeros(6))
+    nothing = DenseExamples([np.zeros((1, 1, 6))], Enumerated(), [[]])
+    np.testing.assert_array_equal(Perceptron(2).fit(nothing, lambda _: True), np.zeros(6))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headway.learning.examples import Trees
 
 from headway.learning.descent import Descent
 from headway.learning.entropy import EntropyRegularised
@@ -24,7 +23,7 @@ PASSES = 4
 
 def learners(labels: int) -> dict[str, Learner]:
     """Each with its name; the text beside the trees has as many labels as they have."""
-    text, adagrad = random_text(44, labels, lengths=(3, 2, 1)), Descent(PASSES, "adagrad", batch=2)
+    text, adagrad = random_text(44, labels=labels, lengths=(3, 2, 1)), Descent(PASSES, "adagrad", batch=2)
     adam = Descent(PASSES, "adam", batch=2, seed=5)
     return {
         "perceptron": Perceptron(epochs=PASSES, seed=5),
@@ -46,7 +45,7 @@ every_learner = pytest.mark.parametrize("name", list(learners(0)))
 @every_learner
 @pytest.mark.parametrize("labels", [0, 2])
 def test_bit_for_bit(name: str, labels: int) -> None:
-    examples = random_examples(41, False, True, labels)
+    examples = random_examples(41, labels=labels)
     learner = learners(labels)[name]
     states: list[State] = []
     seen: list[Pass] = []
@@ -71,7 +70,7 @@ def test_bit_for_bit(name: str, labels: int) -> None:
 
 @every_learner
 def test_with_no_pass_left_the_result_is_the_last_passes(name: str) -> None:
-    examples, learner = random_examples(42, False, True), learners(0)[name]
+    examples, learner = random_examples(42), learners(0)[name]
     states: list[State] = []
 
     def report(done: Pass) -> bool:
@@ -91,10 +90,10 @@ def batch_learners(optimiser: Any) -> dict[str, Any]:
     values = [(np.random.default_rng(46).random((1, n + 1, n + 1)) < 0.5).astype(float) for n in (3, 1, 4, 2, 3)]
     constraints = DenseConstraints(values, half, half, np.ones(1), np.array([11.0]))
     return {
-        "log-linear": LogLinear(Trees(), 1.0, descent),
-        "expected-loss": ExpectedLoss(Trees(), 0.2, descent),
-        "entropy": EntropyRegularised(text, Trees(), 1.0, 0.1, descent=descent),
-        "constraints": GeneralizedExpectation(constraints, regularisation=10.0, descent=descent),
+        "log-linear": LogLinear(1.0, descent),
+        "expected-loss": ExpectedLoss(0.2, descent),
+        "entropy": EntropyRegularised(text, 1.0, 0.1, descent=descent),
+        "constraints": GeneralizedExpectation(constraints, c=10.0, descent=descent),
     }
 
 
@@ -102,7 +101,7 @@ def batch_learners(optimiser: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", list(batch_learners("lbfgs")))
 def test_batch_optimisers_go_on_from_the_weights(optimiser: str, name: str) -> None:
     """They gather their curvature anew, so the way differs, but not the number of steps nor the optimum."""
-    examples, learner = random_examples(43, False, True), batch_learners(optimiser)[name]
+    examples, learner = random_examples(43), batch_learners(optimiser)[name]
     states: list[State] = []
 
     def stop_at_two(done: Pass) -> bool:

@@ -38,12 +38,12 @@ def scorer_of(coder: Coder, trees: CodedTrees) -> ArcScorer:
     return ArcScorer(ArcFeatures.learn(load_templates("mcdonald2005"), coder, trees.coded, trees.heads))
 
 
-def random_partial(seed: int, projective: bool, single_root: bool) -> tuple[PartialArcProblem, Ints]:
+def random_partial(seed: int, tree_class: TreeClass) -> tuple[PartialArcProblem, Ints]:
     """Short sentences of random words, trees of the class for them, and some of these trees' heads."""
     rng = np.random.default_rng(seed)
     text, whole = [], []
     for n in (4, 1, 3, 2, 5):
-        every = all_trees(n, projective=projective, single_root=single_root)
+        every = all_trees(n, **tree_class._asdict())
         heads = every[rng.integers(len(every))]
         tags = rng.choice(["A", "B", "C"], n).tolist()
         text.append(Sentence.from_words(rng.choice(["x", "y", "z"], n).tolist(), upos=tags, heads=heads))
@@ -51,16 +51,14 @@ def random_partial(seed: int, projective: bool, single_root: bool) -> tuple[Part
     coder = Coder.learn(text)
     trees = code_trees(text, coder, ())
     hidden = np.where(rng.random(trees.heads.shape) < 0.5, trees.heads, -1)
-    structures = Trees(TreeClass(projective, single_root))
+    structures = Trees(tree_class)
     return PartialArcProblem(scorer_of(coder, trees), structures, trees.coded, hidden), trees.heads
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("tree_class", TREE_CLASSES)
 @pytest.mark.parametrize("seed", range(6))
-def test_the_constrained_tree_is_the_best_of_all_that_have_the_known_arcs(
-    seed: int, projective: bool, single_root: bool
-) -> None:
-    examples, _ = random_partial(seed, projective, single_root)
+def test_the_constrained_tree_is_the_best_of_all_that_have_the_known_arcs(seed: int, tree_class: TreeClass) -> None:
+    examples, _ = random_partial(seed, tree_class)
     these = examples.some(np.arange(len(examples.lengths)))
     scores = these.score(np.random.default_rng(seed).normal(size=examples.size))
     before = scores.copy()
@@ -70,7 +68,7 @@ def test_the_constrained_tree_is_the_best_of_all_that_have_the_known_arcs(
         known = examples.heads[b, : n + 1]
         right = [
             heads
-            for heads in all_trees(n, projective=projective, single_root=single_root)
+            for heads in all_trees(n, **tree_class._asdict())
             if all(heads[m] == known[m] for m in range(1, n + 1) if known[m] >= 0)
         ]
         best = max(right, key=lambda heads: sum(scores[b, heads[m], m] for m in range(1, n + 1)))
@@ -93,11 +91,11 @@ def log_z(scores: Floats, trees: list[Ints], temperature: float) -> tuple[float,
     return float(top + np.log(shares.sum())), found
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("tree_class", TREE_CLASSES)
 @pytest.mark.parametrize("temperature", [1.0, 30.0])
-def test_above_temperature_0_arcs_have_marginals(temperature: float, projective: bool, single_root: bool) -> None:
+def test_above_temperature_0_arcs_have_marginals(temperature: float, tree_class: TreeClass) -> None:
     """By enumeration; and an update is the gradient of the known arcs' log-probability, by finite differences."""
-    hard, _ = random_partial(7, projective, single_root)
+    hard, _ = random_partial(7, tree_class)
     examples = replace(hard, temperature=temperature)
     rng, step = np.random.default_rng(7), 1e-5
     every = np.arange(len(examples.lengths))
@@ -108,7 +106,7 @@ def test_above_temperature_0_arcs_have_marginals(temperature: float, projective:
         scores, gain = these.score(at), 0.0
         free, clamped = [], []
         for b, n in enumerate(examples.lengths.tolist()):
-            trees = list(all_trees(n, projective=projective, single_root=single_root))
+            trees = list(all_trees(n, **tree_class._asdict()))
             known = examples.heads[b, : n + 1]
             right = [heads for heads in trees if all(heads[m] == known[m] for m in range(1, n + 1) if known[m] >= 0)]
             (all_z, all_arcs), (right_z, right_arcs) = (log_z(scores[b], some, temperature) for some in (trees, right))
@@ -154,15 +152,13 @@ def test_costs_outputs_and_losses_are_of_known_words() -> None:
     np.testing.assert_array_equal(trees.labels, np.where(trees.heads >= 0, 0, -1))
 
 
-@pytest.mark.parametrize(("projective", "single_root"), TREE_CLASSES)
+@pytest.mark.parametrize("tree_class", TREE_CLASSES)
 @pytest.mark.parametrize("margin", [0.0, 30.0])
-def test_with_all_heads_known_it_is_the_perceptron_bit_for_bit(
-    margin: float, projective: bool, single_root: bool
-) -> None:
-    text = sentences(24, 3, crossing=not projective, two_roots=not single_root)
+def test_with_all_heads_known_it_is_the_perceptron_bit_for_bit(margin: float, tree_class: TreeClass) -> None:
+    text = sentences(24, 3, crossing=not tree_class.projective, two_roots=not tree_class.single_root)
     coder, trees = coded(text)
     assert not trees.is_partial
-    scorer, structures = scorer_of(coder, trees), Trees(TreeClass(projective, single_root))
+    scorer, structures = scorer_of(coder, trees), Trees(tree_class)
     latent = PartialArcProblem(scorer, structures, *trees[:2])
     mine: list[Pass] = []
     theirs: list[Pass] = []
