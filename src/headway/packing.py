@@ -28,7 +28,7 @@ Arrays = dict[str, NDArray[Any]]
 
 _LEVELS = 127
 _SIGN = 128
-_MOST_DROPPED = 0.6  # of the sum of absolute weights: a model with less is none
+_MOST_DROPPED = 0.6  # of the sum of absolute weights: beyond that, too little is left of a model
 _PARTS = ("there", "bytes", "range")
 _MEMBERS = 20_000  # bytes that the zip file's own tables take, at most
 

@@ -154,15 +154,15 @@ def _describe_model(name: str, *, json: bool) -> None:
 
 def _described(name: str) -> Description:
     """The description of a model of any kind; that of a parser includes its tagger and segmenter."""
-    from headway.models.registry import open_archive, read_model
+    from headway.models.registry import model_class, open_archive, read_model
     from headway.pipeline import Parser
 
     archive = open_archive(name)
-    model = read_model(archive, name)
-    if model.task != "parsing":
-        found: Description = model.describe()
-        return found
-    return Parser.load(name).describe()
+    kind = model_class(archive.kind)
+    if kind is not None and kind.task == "parsing":
+        return Parser.load(name).describe()
+    found: Description = read_model(archive, name).describe()
+    return found
 
 
 def _print_templates(name: str, *, parts: bool) -> None:

@@ -4,9 +4,9 @@ A higher-order decoder looks only at the arcs kept here. The head h of word m is
 
     P(h -> m) >= threshold * max_h' P(h' -> m)       and it is among the `max_heads` best heads of m,
 
-P being the log-linear model's over the trees of its class. Of two heads as likely the leftmost comes first. The arcs of
-the model's best tree are always kept too, so that what is left always has a tree of the class. The paper says that it
-prunes by such marginals and not by which rule; this rule is ours.
+P is the log-linear model's, over the trees of its class. Of two equally likely heads the leftmost comes first. The
+arcs of the model's best tree are always kept too, so that what is left always has a tree of the class. The paper prunes
+by such marginals, but does not give its rule; this one is ours.
 
 Scores, marginals and kept arcs are (B, N+1, N+1). The cost is that of the marginals: O(n^3) per sentence.
 """
