@@ -23,12 +23,12 @@ from typing import Any
 from headway import __version__
 from headway.arrays import Ints
 from headway.coreference import Document, read_documents
-from headway.coreference.baselines import BASELINES
 from headway.coreference.documents import documents_checksum
 from headway.coreference.resolver import Resolver
 from headway.coreference.scores import CoreferenceScores, score_documents
 from headway.errors import TreebankError
 from headway_papers.cells import Cell, CellFile
+from headway_papers.coreference_baselines import BASELINES
 from headway_papers.corpora import Say
 from headway_papers.markdown import markdown_table
 

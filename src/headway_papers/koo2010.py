@@ -32,7 +32,6 @@ from headway.errors import ArchiveError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
 from headway.inference.dual_decomposition import ITERATIONS
-from headway.inference.flow_program import require_highspy
 from headway.models.higher_order_model import HigherOrderModel
 from headway.models.protocol import Options, Prediction
 from headway.models.pruning import coverage
@@ -43,6 +42,7 @@ from headway.training.settings import Settings
 from headway.treebank import Sentence
 from headway_papers import koo2010_figures, koo2010_solvers
 from headway_papers.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, result_signature, write_json
+from headway_papers.flow_program import require_highspy
 from headway_papers.koo2010_figures import TITLES
 from headway_papers.koo2010_solvers import METHODS, HeldOut, Order
 from headway_papers.markdown import markdown_table

@@ -25,12 +25,12 @@ from headway import __version__
 from headway.arrays import Ints
 from headway.evaluation import evaluate
 from headway.inference.dual_decomposition import Status, decode
-from headway.inference.flow_program import Relaxation, solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
 from headway.models.higher_order_model import HigherOrderModel
 from headway.parallel import SERIAL
 from headway.treebank import Sentence
 from headway_papers.corpora import Say, is_done, write_json
+from headway_papers.flow_program import Relaxation, solve
 
 LONGEST = 40
 PROGRAM_SECONDS = 10.0

@@ -38,7 +38,8 @@ from headway import __version__
 from headway.drawing import automaton_dot, automaton_drawing, to_svg
 from headway.errors import TreebankError
 from headway.evaluation import evaluate
-from headway.inference.operator_grammar import OperatorGrammar, mbr, posteriors
+from headway.inference.operator_automata import OperatorGrammar
+from headway.inference.operator_grammar import mbr, posteriors
 from headway.inference.operator_viterbi import viterbi
 from headway.learning.deterministic import deterministic_grammar
 from headway.learning.expectation_maximization import em_steps

@@ -21,7 +21,7 @@ import numpy as np
 
 from headway import __version__
 from headway.arrays import Floats, Ints
-from headway.inference.operator_grammar import RIGHT
+from headway.inference.operator_automata import RIGHT
 from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.spectral import CONTEXT, LEAST, RIDGE, spectral_grammar
 from headway_papers.corpora import Say, is_done, write_json

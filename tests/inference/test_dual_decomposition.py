@@ -16,9 +16,9 @@ from headway.arrays import TreeClass
 from headway.errors import NoTreeError
 from headway.inference import SiblingDistribution, TreeDistribution
 from headway.inference.dual_decomposition import Decoded, Status, decode
-from headway.inference.flow_program import solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, StateParts
 from headway.inference.heads import is_in_class
+from headway_papers.flow_program import solve
 
 from .parts_oracle import (
     Dense,

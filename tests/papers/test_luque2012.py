@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from headway.drawing import automaton_dot
 from headway.errors import TreebankError
 from headway.evaluation import evaluate
-from headway.inference.operator_grammar import OperatorGrammar, posteriors
+from headway.inference.operator_automata import OperatorGrammar
+from headway.inference.operator_grammar import posteriors
 from headway.inference.operator_viterbi import viterbi
 from headway.inference.tree_distribution import TreeDistribution
 from headway.learning.deterministic import SMOOTHING, deterministic_grammar

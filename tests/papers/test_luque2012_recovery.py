@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.inference.operator_grammar import RIGHT
+from headway.inference.operator_automata import RIGHT
 from headway.learning import spectral
 from headway.learning.spectral import spectral_grammar
 from headway_papers import luque2012_recovery

@@ -1,4 +1,4 @@
-"""Projective trees of a batch: the best tree, log Z, marginals, derivatives and samples, in O(n^3) a sentence.
+"""Projective trees of a batch: the best tree, log Z, marginals, derivatives and samples, in O(n^3) per sentence.
 
 The recurrences are Eisner's; `span_chart` states them. Here they run on linear numbers, on several sentences at a
 time. A chart is stored by width and left end, with the sentences of a group side by side,
@@ -26,8 +26,11 @@ largest |f(tree)|, and cannot grow as one sum follows another. To keep that smal
 word's best head, which adds the same to all trees and changes no covariance: for a confident sentence nearly nothing
 is left to cancel. Then it is scaled to at most 1, so that a derivative has the range of its value.
 
-Shapes: scores (B, N+1, N+1) to heads (B, N+1), log Z (B,), marginals like scores. O(n^2) memory a sentence of a
+Shapes: scores (B, N+1, N+1) to heads (B, N+1), log Z (B,), marginals like scores. O(n^2) memory per sentence of a
 group.
+
+The file is longer than most: both passes, their derivatives and the range checks share one layout of the charts, and a
+change to it is a change to all of them.
 """
 
 from __future__ import annotations

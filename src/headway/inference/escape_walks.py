@@ -12,6 +12,9 @@ bounded numbers. Both only add and multiply along the same elimination, so no de
 cycle.
 
 Divide and conquer: the columns of one half need the other half eliminated; table[level + 1] holds what that left.
+
+The file is longer than most: the four variants are the same elimination step by step, and are easiest to check side by
+side.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ A head with symbol h generates its modifiers x_1 .. x_T on each side d, nearest 
 for s hidden states; a tree weighs the product over its heads and their two sides, and the root has a right side only.
 A grammar found by the spectral method has negative numbers in it, and so may have negative weights, a negative Z and
 marginals outside [0, 1]: nothing is clipped here. With a `ModifierFactor` the weight is also multiplied by a
-deterministic automaton's (equation 21): its D states are carried beside the hidden ones.
+deterministic automaton's (equation 21): its D states are carried beside the hidden ones. Both are in
+`operator_automata`.
 
 *Inside.* By head h, side d and width t (m is the word t places out from h), with chart items
 
@@ -35,6 +36,9 @@ vector of states are entries 2^-1022 of the largest lost.
 accuracy. With mixed signs they err by rounding times (the sum of the trees' absolute weights) / |Z|.
 
 An empty sentence has one tree, of weight 1: there is nothing to generate.
+
+The file is longer than most: inside and outside are one loop each, since with a function for each kind of item Numba's
+counting of references to the charts took two thirds of the time, and both use the same arithmetic of mantissas.
 """
 
 from __future__ import annotations
@@ -48,143 +52,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import NoTreeError, ScoresError, ShapeError
-from headway.inference.batch import LARGEST_SCORE, Batch, as_floats, groups_by_length
+from headway.errors import NoTreeError
+from headway.inference.batch import Batch, groups_by_length
 from headway.inference.fast_exp import fast_exp
 from headway.inference.first_order import best_heads
 from headway.inference.heads import as_heads
 from headway.inference.jit import kernel, part
+from headway.inference.operator_automata import LEFT, RIGHT, ModifierFactor, OperatorGrammar, as_factors, as_symbols
 from headway.parallel import SERIAL, Executor
-
-LEFT, RIGHT = 0, 1
 
 # Sums of both signs err by some 1e-16 of their terms, and by more after cancellation: a marginal below this is noise,
 # and its logarithm (-28 at the floor) must not outweigh what the other arcs of the tree say.
 FLOOR = 1e-12
 
-# So that exponents, and sums of them over a sentence, are exact integers.
-_LARGEST_LOG = 1e12
 # The exponent of zero: below all others, and the sum of several is still an int64.
 _ZERO = -(2**60)
 _LOG_2 = math.log(2.0)
 _LARGEST_EXP = 709.0
 _PADDED_CELLS = 2e6  # of a group decoded at once
-
-
-@dataclass(frozen=True)
-class OperatorGrammar:
-    """One operator automaton per head symbol and direction; H symbols, 0 the root, and s states.
-
-    f(x_1 .. x_T | h, d) = final[h, d] @ operators[h, d, x_T] @ ... @ operators[h, d, x_1] @ initial[h, d]
-
-    >>> one = OperatorGrammar(np.ones((2, 2, 1)), np.ones((2, 2, 1)), np.ones((2, 2, 2, 1, 1)))
-    >>> one.symbols, one.states
-    (2, 1)
-    """
-
-    initial: Floats  # (H, 2, s)
-    final: Floats  # (H, 2, s)
-    operators: Floats  # (H, 2, H, s, s), [head, direction, modifier, to, from]; modifier 0, the root, is unused
-
-    def __post_init__(self) -> None:
-        for name in ("initial", "final", "operators"):
-            object.__setattr__(self, name, as_floats(getattr(self, name), name))
-        shape = self.initial.shape
-        symbols, states = (shape[0], shape[2]) if len(shape) == 3 else (0, 0)
-        expected = ((symbols, 2, states), (symbols, 2, states), (symbols, 2, symbols, states, states))
-        if (shape, self.final.shape, self.operators.shape) != expected or symbols == 0 or states == 0:
-            raise ShapeError(
-                f"initial, final and operators have shapes {shape}, {self.final.shape} and {self.operators.shape}; "
-                "expected (H, 2, s), (H, 2, s) and (H, 2, H, s, s)"
-            )
-        for name in ("initial", "final", "operators"):
-            _require_numbers(getattr(self, name), name)
-
-    @classmethod
-    def of_automata(cls, initial: Floats, final: Floats, operators: Floats) -> OperatorGrammar:
-        """From automata in a row, the left one of a symbol before its right one: (2H, s), (2H, s), (2H, H, s, s)."""
-        shape = (len(initial) // 2, 2)
-        return cls(*(array.reshape(*shape, *array.shape[1:]) for array in (initial, final, operators)))
-
-    @property
-    def symbols(self) -> int:
-        """How many symbols there are, H, the root included."""
-        return int(self.initial.shape[0])
-
-    @property
-    def states(self) -> int:
-        """How many states each automaton has."""
-        return int(self.initial.shape[2])
-
-    def weight(self, head: int, direction: int, modifiers: Sequence[int]) -> float:
-        """f(x_1 .. x_T | h, d), the modifiers nearest first."""
-        alpha = self.initial[head, direction]
-        for modifier in modifiers:
-            alpha = self.operators[head, direction, modifier] @ alpha
-        return float(self.final[head, direction] @ alpha)
-
-    def leading(self, states: int) -> OperatorGrammar:
-        """Only the first states: of a spectral grammar, the one that was learnt with so many."""
-        block = self.operators[..., :states, :states]
-        return OperatorGrammar(self.initial[..., :states], self.final[..., :states], block)
-
-    def mixed(self, other: OperatorGrammar, share: float) -> OperatorGrammar:
-        """(1 - share) f + share f', automaton by automaton: the states of both side by side."""
-        s = self.states
-        operators = np.zeros((*self.operators.shape[:3], s + other.states, s + other.states))
-        operators[..., :s, :s] = self.operators
-        operators[..., s:, s:] = other.operators
-        initial = np.concatenate(((1 - share) * self.initial, share * other.initial), axis=-1)
-        return OperatorGrammar(initial, np.concatenate((self.final, other.final), axis=-1), operators)
-
-
-@dataclass(frozen=True)
-class ModifierFactor:
-    """The deterministic factor of one sentence, multiplied into the operators (equation 21); D states.
-
-    Every sequence of modifiers starts in state 0 and is in state follows[m] after modifier m. -inf forbids. Column 0 of
-    `log_weights`, its diagonal, and the left side of the root are ignored.
-
-    >>> factor = ModifierFactor(np.zeros((3, 3, 2)), np.zeros((3, 2, 2)), np.array([0, 1, 1]))
-    >>> factor.n, factor.states
-    (2, 2)
-    """
-
-    log_weights: Floats  # (n+1, n+1, D): log P(m | h, side, state), [head, modifier, state]
-    log_stops: Floats  # (n+1, 2, D): log P(STOP | h, direction, state)
-    follows: Ints  # (n+1,)
-
-    def __post_init__(self) -> None:
-        for name in ("log_weights", "log_stops"):
-            object.__setattr__(self, name, as_floats(getattr(self, name), name))
-        follows = np.asarray(self.follows)
-        shape = self.log_weights.shape
-        nodes, states = (shape[0], shape[2]) if len(shape) == 3 else (0, 0)
-        expected = ((nodes, nodes, states), (nodes, 2, states), (nodes,))
-        if (shape, self.log_stops.shape, follows.shape) != expected or nodes == 0 or states == 0:
-            raise ShapeError(
-                f"log_weights, log_stops and follows have shapes {shape}, {self.log_stops.shape} and {follows.shape}; "
-                "expected (n+1, n+1, D), (n+1, 2, D) and (n+1,)"
-            )
-        if follows.dtype.kind not in "iu" or not ((follows[1:] >= 0) & (follows[1:] < states)).all():
-            raise ScoresError(f"follows must be states 0 to {states - 1}, one after each word")
-        object.__setattr__(self, "follows", np.ascontiguousarray(follows, dtype=np.int64))
-        h, m, q = _first_bad_weight(self.log_weights, _LARGEST_LOG)
-        if h >= 0:
-            raise _bad_log(f"log_weights[{h}, {m}, {q}]", self.log_weights[h, m, q])
-        h, d, q = _first_bad_stop(self.log_stops, _LARGEST_LOG)
-        if h >= 0:
-            raise _bad_log(f"log_stops[{h}, {d}, {q}]", self.log_stops[h, d, q])
-
-    @property
-    def n(self) -> int:
-        """How many words the sentence has."""
-        return len(self.follows) - 1
-
-    @property
-    def states(self) -> int:
-        """How many states there are, D."""
-        return int(self.log_weights.shape[2])
 
 
 @dataclass(frozen=True)
@@ -297,39 +182,6 @@ def mbr(
     return found
 
 
-# ---------------------------------------------------------------------------------- what comes in
-
-
-def as_symbols(symbols: Ints, grammar: OperatorGrammar, sentence: int | None) -> Ints:
-    """A sentence's symbols (n+1,), checked: the root first, then words of the grammar's alphabet."""
-    where = "" if sentence is None else f"sentence {sentence}: "
-    array = np.asarray(symbols)
-    if array.dtype.kind not in "iu" or array.ndim != 1 or len(array) == 0:
-        raise ShapeError(
-            f"{where}symbols have shape {array.shape} and dtype {array.dtype}; expected integers (n+1,), the root first"
-        )
-    words = array[1:]
-    outside = np.flatnonzero((words < 1) | (words >= grammar.symbols)) + 1
-    if array[0] != 0 or outside.size:
-        m = int(outside[0]) if array[0] == 0 else 0
-        expected = "0, the root" if m == 0 else f"1 to {grammar.symbols - 1}"
-        raise ScoresError(f"{where}symbols[{m}] is {array[m]}; expected {expected}")
-    return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def as_factors(factors: Sequence[ModifierFactor] | None, sentences: Sequence[Ints]) -> Sequence[ModifierFactor]:
-    """One factor a sentence, of its length; without any, factors of one state that weigh nothing."""
-    if factors is None:
-        none = {nodes: _no_factor(nodes) for nodes in {len(symbols) for symbols in sentences}}
-        return [none[len(symbols)] for symbols in sentences]
-    if len(factors) != len(sentences):
-        raise ShapeError(f"there are {len(factors)} factors for {len(sentences)} sentences; expected one each")
-    for where, (factor, symbols) in enumerate(zip(factors, sentences, strict=True)):
-        if factor.n != len(symbols) - 1:
-            raise ShapeError(f"sentence {where} has {len(symbols) - 1} words, and its factor {factor.n}")
-    return factors
-
-
 def no_weight(n: int, sentence: int) -> NoTreeError:
     """The error for a sentence all of whose trees weigh nothing."""
     return NoTreeError(
@@ -340,50 +192,10 @@ def no_weight(n: int, sentence: int) -> NoTreeError:
     )
 
 
-def _no_factor(nodes: int) -> ModifierFactor:
-    return ModifierFactor(np.zeros((nodes, nodes, 1)), np.zeros((nodes, 2, 1)), np.zeros(nodes, np.int64))
-
-
 def _flat(grammar: OperatorGrammar) -> tuple[Floats, Floats, Floats]:
     """Each array as rows of s numbers."""
     s = grammar.states
     return grammar.initial.reshape(-1, s), grammar.final.reshape(-1, s), grammar.operators.reshape(-1, s)
-
-
-def _require_numbers(array: Floats, name: str) -> None:
-    if np.abs(array).max() <= LARGEST_SCORE:  # false for nan as well
-        return
-    at = [int(x) for x in np.argwhere(~(np.abs(array) <= LARGEST_SCORE))[0]]
-    raise ScoresError(f"{name}{at} is {array[tuple(at)]}; expected finite numbers of at most {LARGEST_SCORE:g}")
-
-
-def _bad_log(place: str, value: float) -> ScoresError:
-    return ScoresError(f"{place} is {value}; expected a logarithm of at most {_LARGEST_LOG:g} either way, or -inf")
-
-
-@kernel
-def _first_bad_weight(log_weights: Floats, largest: float) -> tuple[int, int, int]:
-    """The first log weight of an arc that is nan, +inf or absurd; (-1, -1, -1) if there is none."""
-    nodes, _, states = log_weights.shape
-    for h in range(nodes):
-        for m in range(1, nodes):
-            for q in range(states):
-                x = log_weights[h, m, q]
-                if h != m and not (x <= largest and (x >= -largest or x == -np.inf)):
-                    return h, m, q
-    return -1, -1, -1
-
-
-@kernel
-def _first_bad_stop(log_stops: Floats, largest: float) -> tuple[int, int, int]:
-    nodes, _, states = log_stops.shape
-    for h in range(nodes):
-        for d in range(RIGHT if h == 0 else LEFT, 2):
-            for q in range(states):
-                x = log_stops[h, d, q]
-                if not (x <= largest and (x >= -largest or x == -np.inf)):
-                    return h, d, q
-    return -1, -1, -1
 
 
 @kernel

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.errors import ScoresError
 from headway.inference.jit import kernel, part
-from headway.inference.operator_grammar import (
+from headway.inference.operator_automata import (
     LEFT,
     RIGHT,
     ModifierFactor,
     OperatorGrammar,
     as_factors,
     as_symbols,
-    no_weight,
 )
+from headway.inference.operator_grammar import no_weight
 
 _TRIANGLE, _ARC, _SIDE = range(3)
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.coreference.baselines import BASELINES, all_singletons, head_match, one_cluster
-
-from .naive_pairs import naive_mentions
-from .toy_documents import document, head_match_documents, random_document, sentence
+from headway_papers.coreference_baselines import BASELINES, all_singletons, head_match, one_cluster
+from tests.coreference.naive_pairs import naive_mentions
+from tests.coreference.toy_documents import document, head_match_documents, random_document, sentence
 
 
 def test_heads_by_lemma_and_pronouns_by_form() -> None:

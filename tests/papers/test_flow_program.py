@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from headway.arrays import TreeClass
 from headway.errors import MissingExtraError, NoTreeError
 from headway.inference import argmax
-from headway.inference.flow_program import Relaxation, solve
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
 from headway.inference.heads import is_in_class
-
-from .parts_oracle import (
+from headway_papers.flow_program import Relaxation, solve
+from tests.inference.parts_oracle import (
     Dense,
     best,
     grandsibling_cases,
