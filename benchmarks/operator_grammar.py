@@ -30,15 +30,8 @@ from rich.console import Console
 
 from headway.inference.batch import groups_by_length
 from headway.inference.first_order import marginals as arc_marginals
-from headway.inference.operator_grammar import (
-    LEFT,
-    RIGHT,
-    ModifierFactor,
-    OperatorGrammar,
-    Posterior,
-    mbr,
-    posteriors,
-)
+from headway.inference.operator_automata import LEFT, RIGHT, ModifierFactor, OperatorGrammar
+from headway.inference.operator_grammar import Posterior, mbr, posteriors
 
 Ints = NDArray[np.int64]
 

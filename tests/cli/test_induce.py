@@ -14,7 +14,7 @@ import pytest
 
 import headway
 from headway.evaluation import evaluate
-from headway.inference.operator_grammar import OperatorGrammar
+from headway.inference.operator_automata import OperatorGrammar
 from headway.models.grammar_model import GrammarModel
 from headway.pipeline import Parser
 from headway.training.grammar_settings import GrammarSettings

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.inference.brute_force import all_trees
-from headway.inference.operator_grammar import LEFT, RIGHT, ModifierFactor, OperatorGrammar
+from headway.inference.operator_automata import LEFT, RIGHT, ModifierFactor, OperatorGrammar
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

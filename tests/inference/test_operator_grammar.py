@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 
 from headway.errors import DtypeError, HeadsError, NoTreeError, ScoresError, ShapeError
 from headway.inference import TreeDistribution
-from headway.inference.operator_grammar import (
-    FLOOR,
-    LEFT,
-    RIGHT,
-    Floored,
-    ModifierFactor,
-    OperatorGrammar,
-    Posterior,
-    mbr,
-    posteriors,
-    tree_weight,
-)
+from headway.inference.operator_automata import LEFT, RIGHT, ModifierFactor, OperatorGrammar
+from headway.inference.operator_grammar import FLOOR, Floored, Posterior, mbr, posteriors, tree_weight
 from headway.parallel import SERIAL, Threads
 
 from .operator_oracle import (

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from headway.errors import NoTreeError, ScoresError
 from headway.inference import TreeDistribution
-from headway.inference.operator_grammar import LEFT, RIGHT, ModifierFactor, OperatorGrammar, tree_weight
+from headway.inference.operator_automata import LEFT, RIGHT, ModifierFactor, OperatorGrammar
+from headway.inference.operator_grammar import tree_weight
 from headway.inference.operator_viterbi import viterbi
 
 from .operator_oracle import deterministic_grammar, projective_trees, random_factor, random_symbols, weight

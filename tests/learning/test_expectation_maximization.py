@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import TrainingError
-from headway.inference.operator_grammar import OperatorGrammar
+from headway.inference.operator_automata import OperatorGrammar
 from headway.learning import expectation_maximization
 from headway.learning.expectation_maximization import Step, _maximise, _start, em_steps
 from headway.learning.modifier_trie import ModifierTrie

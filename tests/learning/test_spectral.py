@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import TrainingError
-from headway.inference.operator_grammar import OperatorGrammar
+from headway.inference.operator_automata import OperatorGrammar
 from headway.learning import spectral
 from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.spectral import spectral_grammar

@@ -18,7 +18,8 @@ from headway.archive import Archive, save_archive
 from headway.arrays import TreeClass
 from headway.errors import ArchiveError, NoTreeError, TrainingError
 from headway.inference.brute_force import all_trees
-from headway.inference.operator_grammar import FLOOR, LEFT, RIGHT, OperatorGrammar
+from headway.inference.operator_automata import LEFT, RIGHT, OperatorGrammar
+from headway.inference.operator_grammar import FLOOR
 from headway.models.grammar_model import MOST_TAGS, GrammarDistribution, GrammarModel, TagSymbols
 from headway.models.protocol import Prediction
 from headway.pipeline import Parser

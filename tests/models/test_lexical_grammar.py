@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from headway.archive import Archive, load_archive, save_archive
 from headway.errors import TrainingError, TreebankError
 from headway.features.coding import fine_tags
-from headway.inference.operator_grammar import ModifierFactor, OperatorGrammar, tree_weight
+from headway.inference.operator_automata import ModifierFactor, OperatorGrammar
+from headway.inference.operator_grammar import tree_weight
 from headway.models.lexical_grammar import BACK_OFF, RARE, Configuration, LexicalGrammar
 from headway.treebank import Sentence, read_treebank
 

@@ -13,7 +13,8 @@ import pytest
 
 from headway.errors import TrainingError, TreebankError
 from headway.features.coding import Coder
-from headway.inference.operator_grammar import LEFT, RIGHT, OperatorGrammar, posteriors
+from headway.inference.operator_automata import LEFT, RIGHT, OperatorGrammar
+from headway.inference.operator_grammar import posteriors
 from headway.learning.deterministic import deterministic_grammar
 from headway.learning.expectation_maximization import em_steps
 from headway.learning.monitor import Progress, Show

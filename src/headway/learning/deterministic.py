@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Floats
-from headway.inference.operator_grammar import OperatorGrammar
+from headway.inference.operator_automata import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie
 
 SMOOTHING = 0.01

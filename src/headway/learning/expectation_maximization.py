@@ -28,7 +28,7 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
 from headway.inference.jit import kernel
-from headway.inference.operator_grammar import OperatorGrammar
+from headway.inference.operator_automata import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie
 
 _ROUNDING = 1e-9  # by how much a log-likelihood may seem to fall, of itself or of the number of its terms

@@ -39,7 +39,7 @@ from scipy.sparse.linalg import svds
 from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
 from headway.inference.jit import kernel
-from headway.inference.operator_grammar import OperatorGrammar
+from headway.inference.operator_automata import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie
 
 CONTEXT, RIDGE, LEAST = 3, 1.0, 20.0  # chosen on the development sentences of experiments/luque2012

@@ -25,15 +25,8 @@ from headway.errors import TrainingError
 from headway.features.coding import Coder, fine_tags
 from headway.inference.batch import groups_by_length
 from headway.inference.heads import as_heads, is_in_class
-from headway.inference.operator_grammar import (
-    FLOOR,
-    ModifierFactor,
-    OperatorGrammar,
-    Posterior,
-    mbr,
-    posteriors,
-    tree_weight,
-)
+from headway.inference.operator_automata import ModifierFactor, OperatorGrammar
+from headway.inference.operator_grammar import FLOOR, Posterior, mbr, posteriors, tree_weight
 from headway.models.composed import named_labels
 from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.errors import TrainingError, TreebankError
 from headway.inference.jit import kernel, part
-from headway.inference.operator_grammar import LEFT, RIGHT, ModifierFactor
+from headway.inference.operator_automata import LEFT, RIGHT, ModifierFactor
 from headway.treebank.sentence import Sentence, is_punctuation, require_tree
 
 Configuration = Literal["LEX", "LEX+F", "LEX+FCP"]

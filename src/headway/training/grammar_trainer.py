@@ -19,7 +19,8 @@ from headway.errors import TrainingError
 from headway.evaluation.attachment import percent
 from headway.features.coding import Coder
 from headway.inference.forward_states import StateAutomaton, state_automaton
-from headway.inference.operator_grammar import LEFT, RIGHT, OperatorGrammar, mbr, posteriors
+from headway.inference.operator_automata import LEFT, RIGHT, OperatorGrammar
+from headway.inference.operator_grammar import mbr, posteriors
 from headway.learning.deterministic import deterministic_grammar
 from headway.learning.expectation_maximization import em_steps
 from headway.learning.modifier_trie import ModifierTrie
