@@ -3,6 +3,9 @@
 First-order trees of the four classes, labelled trees of the four classes, second-order projective
 trees single- and multi-root: the same tests, on scores with forbidden arcs, ties, dominant cycles
 and huge spreads.
+
+What a prediction carries (`protocol.Distribution`) has a contract of its own, `distribution_contract`, which every
+implementation meets: those of `headway.inference` here, those of the models in their own tests.
 """
 
 from __future__ import annotations
@@ -19,10 +22,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.arrays import TreeClass
 from headway.errors import NoTreeError
 from headway.inference import LabelledTreeDistribution, SiblingDistribution, TreeDistribution
+from headway.inference.batch import as_batch
+from headway.inference.first_order import arc_marginals
+from headway.inference.protocol import Distribution
+from headway.parallel import SERIAL
 
 from . import exact
+from .distribution_contract import check_distribution
 from .exact import Exact, Part
 from .strategies import TREE_CLASSES, Floats, score_matrices, sibling_scores
 
@@ -222,3 +231,45 @@ def test_the_empty_sentence_has_one_tree(family: Family) -> None:
     empty = family.outcome(distribution.argmax())
     assert family.heads(empty) == (-1,)
     assert distribution.log_prob(*family.arguments(empty)) == 0.0
+
+
+# ------------------------------------------------------------------------------------ what a prediction carries
+
+
+def _of_batch(scores: Floats, trees: TreeClass) -> Distribution:
+    return TreeDistribution.of_batch(as_batch(scores), trees)
+
+
+def _with_known_marginals(scores: Floats, trees: TreeClass) -> Distribution:
+    batch = as_batch(scores)
+    return TreeDistribution.of_batch(batch, trees, arc_marginals(batch, trees, SERIAL))
+
+
+@pytest.mark.parametrize("flags", TREE_CLASSES)
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(lambda scores, trees: TreeDistribution(scores, **trees._asdict()), id="scores"),
+        pytest.param(_of_batch, id="batch"),
+        pytest.param(_with_known_marginals, id="known-marginals"),
+    ],
+)
+@given(scores=score_matrices(max_words=4))
+def test_a_distribution_of_arc_scores(
+    build: Callable[[Floats, TreeClass], Distribution], flags: dict[str, bool], scores: Floats
+) -> None:
+    trees = TreeClass(**flags)
+    if len(exact.tree_distribution(scores, **flags)):
+        check_distribution(build(scores, trees), len(scores) - 1, trees, rounding=_rounding((scores,)))
+
+
+@pytest.mark.parametrize("flags", TREE_CLASSES)
+def test_known_marginals_are_not_computed_again(flags: dict[str, bool]) -> None:
+    """They are returned as they are, with the log Z they came with."""
+    scores = np.random.default_rng(3).normal(size=(6, 6))
+    known = np.array([1.25]), np.random.default_rng(4).random((1, 6, 6))
+    distribution = TreeDistribution.of_batch(as_batch(scores), TreeClass(**flags), known)
+    np.testing.assert_array_equal(distribution.marginals, known[1][0])
+    assert distribution.log_partition == 1.25
+    np.testing.assert_array_equal(distribution.argmax(), TreeDistribution(scores, **flags).argmax())
+    assert distribution.trees == TreeClass(**flags)
