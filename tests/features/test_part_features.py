@@ -161,14 +161,14 @@ def test_scores_are_linear_in_what_was_added(case: Case) -> None:
 @given(cases(), st.integers(1, 4))
 def test_scores_of_labels(case: Case, labels: int) -> None:
     weights, scores = case.whole(case.features.size), np.full((len(case.flat), labels), 7.0)
-    case.features.score_labels(weights, case.coded, case.listed, scores)
+    case.features.score(weights, case.coded, case.listed, scores)
     np.testing.assert_array_equal(scores, 7.0 + naive_scores(case, weights, labels))
 
 
 @given(cases(), st.integers(1, 4))
 def test_adding_labels(case: Case, labels: int) -> None:
     amounts, weights = case.amounts(labels), np.zeros(case.features.size)
-    case.features.add_labels(weights, case.coded, case.listed, amounts)
+    case.features.add(weights, case.coded, case.listed, amounts)
     np.testing.assert_array_equal(weights, naive_sum(case, amounts))
 
 
@@ -180,10 +180,10 @@ def test_single_precision(case: Case, labels: int) -> None:
     np.testing.assert_array_equal(score(case, weights), score(case, weights.astype(float)))  # type: ignore[arg-type]
     amounts = case.amounts(labels)
     scores = np.zeros_like(amounts)
-    case.features.score_labels(weights, case.coded, case.listed, scores)
+    case.features.score(weights, case.coded, case.listed, scores)
     np.testing.assert_array_equal(scores, naive_scores(case, weights.astype(float), labels))
     case.features.add(weights, case.coded, case.listed, amounts[:, 0])
-    case.features.add_labels(weights, case.coded, case.listed, amounts)
+    case.features.add(weights, case.coded, case.listed, amounts)
     both = add(case, amounts[:, 0]) + naive_sum(case, amounts)
     np.testing.assert_array_equal(weights, case.whole(case.features.size) + both)
 
@@ -280,7 +280,7 @@ def test_negligible_amounts_are_not_added() -> None:
     case = small_case()
     assert not add(case, np.array([1e-15, -1e-16])).any()
     weights = np.zeros(case.features.size)
-    case.features.add_labels(weights, case.coded, case.listed, np.array([[1e-15, 0.0], [1e-16, 0.5]]))
+    case.features.add(weights, case.coded, case.listed, np.array([[1e-15, 0.0], [1e-16, 0.5]]))
     np.testing.assert_array_equal(weights, naive_sum(case, np.array([[0.0, 0.0], [0.0, 0.5]])))
 
 
@@ -292,8 +292,8 @@ def test_no_parts(which: list[int]) -> None:
     chosen = np.array(which, np.int64)
     case.features.score(weights, case.coded.some(chosen), parts, np.zeros(0))
     case.features.add(weights, case.coded.some(chosen), parts, np.zeros(0))
-    case.features.score_labels(weights, case.coded.some(chosen), parts, np.zeros((0, 2)))
-    case.features.add_labels(weights, case.coded.some(chosen), parts, np.zeros((0, 2)))
+    case.features.score(weights, case.coded.some(chosen), parts, np.zeros((0, 2)))
+    case.features.add(weights, case.coded.some(chosen), parts, np.zeros((0, 2)))
     assert not weights.any()
 
 
@@ -353,9 +353,9 @@ def test_lists_that_do_not_fit() -> None:
         with pytest.raises(ShapeError, match=cause):
             case.features.add(weights, case.coded, parts, np.zeros(size))
         with pytest.raises(ShapeError, match=cause):
-            case.features.score_labels(weights, case.coded, parts, np.zeros((size, 2)))
+            case.features.score(weights, case.coded, parts, np.zeros((size, 2)))
         with pytest.raises(ShapeError, match=cause):
-            case.features.add_labels(weights, case.coded, parts, np.zeros((size, 2)))
+            case.features.add(weights, case.coded, parts, np.zeros((size, 2)))
 
 
 @pytest.mark.parametrize(("name", "over"), [("sibling", "hsm"), ("grandsibling", "ghsm"), ("tree_label", "hmgsncd")])

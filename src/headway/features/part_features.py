@@ -47,6 +47,10 @@ class PartList(NamedTuple):
     nodes: Codes  # (P, R) the node of each role: 0 the root, 1 .. n the words, -1 none
     ways: Codes  # (P, 2) the code of `dir` and of `dist`, not negative
 
+    def some(self, which: Ints) -> PartList:
+        """The parts numbered `which`, in ascending order."""
+        return PartList(np.searchsorted(which, self.start), self.nodes[which], self.ways[which])
+
 
 class CompiledParts(NamedTuple):
     """The templates as arrays, with one entry or row per template."""
@@ -114,26 +118,16 @@ class PartFeatures:
         return collisions_of(self.blocks)
 
     def score(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
-        """Add w·f of every part to `scores` (P,)."""
+        """Add w·f of every part to `scores` (P,), or with each label to `scores` (P, L)."""
         _check(self.roles, parts, batch.lengths, scores)
         self._run(batch, parts, weights, scores, None)
 
     def add(self, weights: Weights, batch: Coded, parts: PartList, amounts: Floats) -> None:
-        """Add `amounts` (P,) times f to the weights; zeros cost next to nothing."""
+        """Add `amounts`, (P,) or (P, L), times f to the weights; zeros cost next to nothing."""
         _check(self.roles, parts, batch.lengths, amounts)
-        counts = np.flatnonzero(np.abs(amounts) > NEGLIGIBLE)
-        self._run(batch, _some(parts, counts), weights, None, amounts[counts])
-
-    def score_labels(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
-        """Add w·f of every part with each label to `scores` (P, L)."""
-        _check(self.roles, parts, batch.lengths, scores)
-        self._run(batch, parts, weights, scores, None)
-
-    def add_labels(self, weights: Weights, batch: Coded, parts: PartList, amounts: Floats) -> None:
-        """Add `amounts` (P, L) times f of every part with each label to the weights."""
-        _check(self.roles, parts, batch.lengths, amounts)
-        counts = np.flatnonzero((np.abs(amounts) > NEGLIGIBLE).any(axis=1))
-        self._run(batch, _some(parts, counts), weights, None, amounts[counts])
+        labels = tuple(range(1, amounts.ndim))
+        counts = np.flatnonzero((np.abs(amounts) > NEGLIGIBLE).any(axis=labels))
+        self._run(batch, parts.some(counts), weights, None, amounts[counts])
 
     def _run(
         self, batch: Coded, parts: PartList, weights: Weights, scores: Floats | None, amounts: Floats | None
@@ -152,11 +146,6 @@ def _check(roles: str, parts: PartList, lengths: Ints, values: Floats | None = N
         raise ShapeError(f"{len(values)} values for {size} parts")
     if size and not -1 <= parts.nodes.min() <= parts.nodes.max() <= lengths.max():
         raise ShapeError("a part has a node outside the longest sentence")
-
-
-def _some(parts: PartList, counts: Ints) -> PartList:
-    """The parts numbered `counts`, in ascending order."""
-    return PartList(np.searchsorted(counts, parts.start), parts.nodes[counts], parts.ways[counts])
 
 
 def _compile(over: str, templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> CompiledParts:

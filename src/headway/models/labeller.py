@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.arrays import Bools, Floats, Ints
+from headway.arrays import Floats, Ints
 from headway.features.arc_features import ArcFeatures
 from headway.features.blocks import Weights
 from headway.features.coding import Coded, Coder
@@ -54,7 +54,7 @@ class LabelScorer:
         features = ArcFeatures.learn(load_templates("label"), coder, coded, labelled, numbers)
         if not tree:
             return cls(features, None, labels)
-        parts = _some(surroundings(heads, coded.lengths), labelled[heads >= 0] >= 0)
+        parts = surroundings(heads, coded.lengths).some(np.flatnonzero(labelled[heads >= 0] >= 0))
         known = numbers[labelled >= 0]
         return cls(
             features, PartFeatures.learn(ROLES, load_templates("tree_label"), coder, coded, parts, known), labels
@@ -74,7 +74,7 @@ class LabelScorer:
         if self.around is not None:
             parts = surroundings(heads, coded.lengths)
             around = np.zeros((len(parts.nodes), len(self.labels)))
-            self.around.score_labels(others, coded, parts, around)
+            self.around.score(others, coded, parts, around)
             rows[heads.ravel() >= 0] += around
         return rows.reshape(*heads.shape, -1)
 
@@ -86,7 +86,7 @@ class LabelScorer:
         self.features.add_labels(own, coded, _tree_rows(heads), rows)
         if self.around is not None:
             parts = surroundings(heads, coded.lengths)
-            self.around.add_labels(others, coded, parts, rows[heads.ravel() >= 0])
+            self.around.add(others, coded, parts, rows[heads.ravel() >= 0])
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,6 @@ def surroundings(heads: Ints, lengths: Ints) -> PartList:
     ways = np.zeros((len(nodes), 2), np.int32)
     _surroundings(heads, lengths, nodes, ways)
     return PartList(start, nodes, ways)
-
-
-def _some(parts: PartList, wanted: Bools) -> PartList:
-    """Those of the parts that are wanted."""
-    start = np.concatenate(([0], np.cumsum(wanted)))[parts.start]
-    return PartList(start, parts.nodes[wanted], parts.ways[wanted])
 
 
 @kernel
