@@ -105,7 +105,7 @@ def decode(
 ) -> Decoded:
     """The best tree of a class under sibling, grand-sibling or state parts.
 
-    `exact` finishes what dual decomposition leaves open, within `budget` steps a sentence; without it, `iterations`
+    `exact` finishes what dual decomposition leaves open, within `budget` steps per sentence; without it, `iterations`
     steps are all there is.
 
     >>> from headway.inference.head_automata import SiblingParts

@@ -10,8 +10,8 @@ The score of a tree is a sum over heads h of f_h(modifiers of h), read outwards 
   and stopping on a side in state s scores `final`. START is state 0. O(k S^2). Where the paper has one END state and
   leaves the side without modifiers open, `final` says for every state, START included, what stopping there is worth.
 
-A side without children scores 0 in the first two. The parts of an automaton are folded into one table a head, a row
-for each candidate g:
+A side without children scores 0 in the first two. The parts of an automaton are folded into one table per head, with
+a row for each candidate g:
 
     table[g, (s, m)] = (1 - alpha) arc(h, m) + sibling(h, s, m) + grandparent(g, h, m) + grand_sibling(g, h, s, m)
 

@@ -7,7 +7,7 @@ druck2009 section 1.3:
 over I annotated and U unannotated sentences: at weight 1, the text counts as much as the trees. H is Shannon's entropy
 or a Renyi entropy of order alpha, as Smith and Eisner 2007 have it; their gradients by the scores s are
 
-    Shannon       -Cov(s, 1[arc])                        one covariance in O(n^3) a sentence
+    Shannon       -Cov(s, 1[arc])                        one covariance in O(n^3) per sentence
     Renyi         alpha (mu_alpha - mu) / (1 - alpha)     mu_alpha: the marginals under alpha s
     alpha = inf   mu - 1[arc of the best tree]
 
@@ -72,13 +72,10 @@ class EntropyRegularised:
             value += LogLinear(self.c).add_loss(problem, weights, trees, gradient)
         if len(text) and self.weight:
             share = self.c * self.weight * annotated / len(self.text.lengths)
-            value += share * self._add_entropy(self.text.some(text), weights, share, gradient)
-        return value
-
-    def _add_entropy(self, these: Differentiable, weights: Floats, share: float, gradient: Floats) -> float:
-        """The entropy of these sentences; `share` times its gradient is added to `gradient`."""
-        value, slope = entropy(these, these.score(weights), self.alpha)
-        these.add(gradient, share * slope)
+            these = self.text.some(text)
+            uncertainty, slope = entropy(these, these.score(weights), self.alpha)
+            these.add(gradient, share * slope)
+            value += share * uncertainty
         return value
 
 

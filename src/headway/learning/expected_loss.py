@@ -3,7 +3,7 @@
     L(w) = C sum_i E[loss_i(y)] + |w|^2 / 2,   loss_i(y) = sum of cost_i over the arcs of y
 
 `Instances.cost` says what each arc costs: 1 for a wrong one, or anything else that is a sum over arcs (or labelled
-arcs). The gradient by the scores is Cov(loss, 1[arc]), one pass in O(n^3) a sentence (`covariance_with_arcs`), where
+arcs). The gradient by the scores is Cov(loss, 1[arc]), one pass in O(n^3) per sentence (`covariance_with_arcs`), where
 the paper sums over pairs of arcs in O(n^4).
 
 L is not convex, and flat where the model is confident of wrong trees. Training from zero weights, where every tree is

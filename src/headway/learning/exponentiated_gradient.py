@@ -1,7 +1,7 @@
 """Exponentiated gradient: max-margin (koo2007 section 4.2, figure 2) and log-linear (Globerson et al. 2007) training.
 
-Both minimise a convex L(w) through its dual, whose variables are one distribution over trees a sentence, kept as arc
-scores `theta[i]`. With mu_i the marginals of theta_i, the weights are always
+Both minimise a convex L(w) through its dual, whose variables are one distribution over trees per sentence, kept as
+arc scores `theta[i]`. With mu_i the marginals of theta_i, the weights are always
 
     w = C sum_i sum_arcs (1[gold] - mu_i) f
 
@@ -16,8 +16,8 @@ where the update then jumps to the best response), and eta is halved whenever th
 dual bounds the primal from below, so their gap certifies how near the optimum is; all three are reported after
 each pass.
 
-A pass costs one inference, one scoring and one adding a sentence, and a second scoring for the primal. Memory: theta
-and mu, 16 bytes an arc (and label).
+Per sentence, a pass infers once, scores once and adds once, and scores again for the primal. Memory: theta and mu,
+16 bytes per arc (and label).
 """
 
 from __future__ import annotations

@@ -24,24 +24,12 @@ import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.learning.perceptron import Figures, averaged
-from headway.learning.problem import ARGMAX
+from headway.learning.problem import ARGMAX, Examples, Scored
 from headway.learning.progress import Report, State
 
 
-class LatentInstances(Protocol):
-    """Some inputs whose right output is known, but not the structure behind it; arrays are shaped like the scores."""
-
-    def score(self, weights: Floats) -> Floats:
-        """w·f of every part that a structure may have."""
-        ...
-
-    def add(self, into: Floats, amounts: Floats) -> None:
-        """into += amounts x f."""
-        ...
-
-    def best(self, scores: Floats) -> Floats:
-        """1 on the best structure of all, 0 elsewhere."""
-        ...
+class LatentInstances(Scored, Protocol):
+    """Some inputs whose right output is known, but not the structure behind it: what is scored are its parts."""
 
     def constrained(self, scores: Floats) -> Floats:
         """1 on the best structure that leads to the right output, 0 elsewhere."""
@@ -60,14 +48,8 @@ class LatentInstances(Protocol):
         ...
 
 
-class LatentProblem(Protocol):
+class LatentProblem(Examples, Protocol):
     """Training inputs with the right output, but not the structure behind it, taken some at a time."""
-
-    @property
-    def lengths(self) -> Ints: ...
-
-    @property
-    def size(self) -> int: ...
 
     def some(self, which: Ints) -> LatentInstances: ...
 

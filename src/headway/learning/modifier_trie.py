@@ -41,7 +41,7 @@ class ModifierTrie:
 
     @classmethod
     def of(cls, size: int, lengths: Ints, symbols: Ints, heads: Ints) -> ModifierTrie:
-        """From trees one after the other: `lengths` (B,) in words; `symbols` (1..size-1) and `heads`, a word each.
+        """From trees one after the other: `lengths` (B,) in words; `symbols` (1..size-1) and `heads` by word.
 
         >>> trie = ModifierTrie.of(3, np.array([3]), np.array([1, 1, 2]), np.array([3, 3, 0]))  # both 1s modify the 2
         >>> trie.sequences(2, 0), trie.sequences(0, 1)

@@ -86,16 +86,13 @@ class Monitor:
         if self.checkpoint and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
             self._save(done.state, is_done=False)
             self._saved = time.monotonic()
-        return score is None or self._passes_since_best() < self.patience
+        return score is None or done.number - self.best_pass() < self.patience
 
     def best_pass(self) -> int:
         """The number of the pass whose weights are kept."""
         if self.dev is None:
             return int(self.history[-1]["pass"])
         return int(max(self.history, key=lambda entry: entry["dev"])["pass"])
-
-    def _passes_since_best(self) -> int:
-        return int(self.history[-1]["pass"]) - self.best_pass()
 
     def _save(self, state: State, *, is_done: bool) -> None:
         assert self.checkpoint is not None

@@ -3,33 +3,22 @@
 Collins 2002, as koo2007 uses it; fernandes2012 section 2.2 (figure 2.2) for the margin. For each sentence: decode,
 and where the tree is wrong add the features of the right arcs and subtract those of the wrong ones. With a margin C,
 every arc that is not in the right tree has C added to its score before decoding, so that a right tree must win by C
-an arc. The result is the average of the weights after each sentence (`averaging`).
+per wrong arc. The result is the average of the weights after each sentence (`averaging`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.learning.averaging import average, run_passes, untrained
-from headway.learning.problem import ARGMAX, Instances, Problem
+from headway.learning.problem import ARGMAX, Examples, Instances, Problem
 from headway.learning.progress import Pass, Report, State
 
 Figures = Mapping[str, float]
-
-
-class Sized(Protocol):
-    """What averaging asks of a problem."""
-
-    @property
-    def lengths(self) -> Ints: ...
-
-    @property
-    def size(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,7 @@ class Perceptron:
 
 def averaged(
     step: Callable[[Floats, Floats, int, int], Figures],
-    problem: Sized,
+    problem: Examples,
     over: Mapping[str, int],
     passes: tuple[int, int],
     report: Report,

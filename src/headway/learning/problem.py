@@ -28,13 +28,8 @@ COVARIANCE: frozenset[Quantity] = frozenset({"argmax", "marginals", "covariance"
 _CHUNK = 1_000_000
 
 
-class Instances(Protocol):
-    """Some sentences of a problem; every array is shaped like their scores."""
-
-    @property
-    def lengths(self) -> Ints:
-        """Words of each sentence."""
-        ...
+class Scored(Protocol):
+    """Some sentences, or other examples, of a problem; every array is shaped like their scores."""
 
     def score(self, weights: Floats) -> Floats:
         """w·f of everything that can be chosen, padded."""
@@ -44,16 +39,20 @@ class Instances(Protocol):
         """into += amounts x f: the derivative of amounts·scores by the weights."""
         ...
 
+    def best(self, scores: Floats) -> Floats:
+        """1 on the best choice, 0 elsewhere."""
+        ...
+
+
+class Instances(Scored, Protocol):
+    """Examples of which it is known what is right."""
+
     def gold(self) -> Floats:
         """1 on what is right, 0 elsewhere."""
         ...
 
     def cost(self) -> Floats:
         """What each choice costs where a margin is asked for: 1 on every wrong arc or label."""
-        ...
-
-    def best(self, scores: Floats) -> Floats:
-        """1 on the best choice, 0 elsewhere."""
         ...
 
 
@@ -76,8 +75,8 @@ class Differentiable(Probabilistic, Protocol):
 Some = TypeVar("Some", bound=Instances, covariant=True)
 
 
-class Problem(Protocol[Some]):
-    """Training sentences, taken some at a time."""
+class Examples(Protocol):
+    """What is common to all problems."""
 
     @property
     def lengths(self) -> Ints:
@@ -88,6 +87,10 @@ class Problem(Protocol[Some]):
     def size(self) -> int:
         """How many weights there are."""
         ...
+
+
+class Problem(Examples, Protocol[Some]):
+    """Training sentences, taken some at a time."""
 
     @property
     def offers(self) -> frozenset[Quantity]:
