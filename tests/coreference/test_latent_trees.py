@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
@@ -22,10 +22,10 @@ from headway.coreference.antecedents import Antecedents, Sieves
 from headway.coreference.coding import LEAST, CodedDocument, MentionCoder
 from headway.coreference.latent_trees import (
     NEGLIGIBLE,
-    ClosestTrees,
     MentionStretch,
     MentionTrees,
     best_heads,
+    closest_trees,
     clusters_of,
     mention_trees,
 )
@@ -33,6 +33,7 @@ from headway.coreference.pair_features import PairFeatures, parse_pair_templates
 from headway.inference.first_order import argmax
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.perceptron import Perceptron
+from headway.learning.problem import ARGMAX
 from headway.learning.progress import Pass
 
 from .naive_pairs import naive_antecedents, naive_atoms, naive_attributes, naive_mentions, naive_path
@@ -253,16 +254,17 @@ def test_closest_trees(seed: int) -> None:
     coded, arcs, clusters = coded_arcs(text)
     if not len(clusters):
         return
-    closest = ClosestTrees(mention_trees(FEATURES, [(coded, arcs, clusters)], None, 2.0))
+    closest = closest_trees(mention_trees(FEATURES, [(coded, arcs, clusters)], None, 2.0))
     gold = clusters.tolist()
     expected = [-1]
     for m, row in enumerate(rows_of(arcs), start=1):
         right = [a for a in row if a and gold[a - 1] == gold[m - 1]]
         expected.append(max(right, default=0))
-    chosen = closest.some(WHOLE).gold()
+    this = closest.some(WHOLE)
+    chosen = this.constrained(np.random.default_rng(seed).normal(size=len(arcs.antecedent)))
     assert heads_of(chosen, arcs) == expected
-    np.testing.assert_array_equal(closest.some(WHOLE).cost(), np.where(arcs.antecedent == 0, 2.0, 1.0) * (1 - chosen))
-    assert closest.lengths.tolist() == closest.some(WHOLE).lengths.tolist() == [len(gold)]
+    np.testing.assert_array_equal(this.cost(chosen), np.where(arcs.antecedent == 0, 2.0, 1.0) * (1 - chosen))
+    assert closest.lengths.tolist() == this.lengths.tolist() == [len(gold)]
 
 
 @pytest.mark.parametrize("heads", [[-1], [-1, 0], [-1, 0, 1, 0, 2, 3, 0, 4], [-1, 0, 0, 2, 1], [-1, 0, 1, 1, 3]])
@@ -329,9 +331,11 @@ def passes_of(learner: Any, examples: Any) -> list[tuple[Floats, dict[str, float
 
 @dataclass(frozen=True)
 class Given:
-    """Trees of mentions whose latent tree is given: the closest one, whatever the scores."""
+    """Stretches whose right tree is given, the closest one, as the perceptron takes them."""
 
     trees: MentionTrees
+
+    offers = ARGMAX
 
     @property
     def lengths(self) -> Ints:
@@ -341,29 +345,49 @@ class Given:
     def size(self) -> int:
         return self.trees.size
 
-    def some(self, which: Ints) -> MentionStretch:
-        this = self.trees.some(which)
-        closest = ClosestTrees(self.trees).some(which).gold()
-        return ClosestInstead(**{field.name: getattr(this, field.name) for field in fields(this)}, closest=closest)
+    def some(self, which: Ints) -> GivenStretch:
+        return GivenStretch(self.trees.some(which))
 
 
 @dataclass(frozen=True)
-class ClosestInstead(MentionStretch):
-    closest: Floats
+class GivenStretch:
+    stretch: MentionStretch
 
-    def constrained(self, scores: Floats) -> Floats:
-        return self.closest
+    @property
+    def lengths(self) -> Ints:
+        return self.stretch.lengths
+
+    def score(self, weights: Floats) -> Floats:
+        return self.stretch.score(weights)
+
+    def add(self, into: Floats, amounts: Floats) -> None:
+        self.stretch.add(into, amounts)
+
+    def gold(self) -> Floats:
+        gold = np.zeros(len(self.stretch.right))
+        for start, end in pairwise(self.stretch.arcs.start.tolist()):
+            gold[start + np.flatnonzero(self.stretch.right[start:end])[-1]] = 1.0
+        return gold
+
+    def cost(self) -> Floats:
+        return self.stretch.cost(self.gold())
+
+    def best(self, scores: Floats) -> Floats:
+        return self.stretch.best(scores)
 
 
 @pytest.mark.parametrize("margin", [0.0, 3.0, 0.1])
 @pytest.mark.parametrize("root_weight", [1.0, 2.5])
 @pytest.mark.parametrize("longest", [2, None])
-def test_with_the_tree_given_it_is_the_perceptron(margin: float, root_weight: float, longest: int | None) -> None:
+@pytest.mark.parametrize("temperature", [0.0, 30.0])
+def test_with_the_tree_given_it_is_the_perceptron(
+    margin: float, root_weight: float, longest: int | None, temperature: float
+) -> None:
     """Update by update: the same weights after each pass, bit for bit."""
     texts = [random_document(seed) for seed in range(10)]
-    trees = mention_trees(FEATURES, list(map(coded_arcs, texts)), longest, root_weight)
-    mine = passes_of(LatentPerceptron(4, margin, 7), Given(trees))
-    theirs = passes_of(Perceptron(4, margin, 7), ClosestTrees(trees))
+    trees = mention_trees(FEATURES, list(map(coded_arcs, texts)), longest, root_weight, temperature)
+    mine = passes_of(LatentPerceptron(4, margin, 7), closest_trees(trees))
+    theirs = passes_of(Perceptron(4, margin, 7), Given(trees))
     assert len(mine) == len(theirs) == 4  # neither has converged
     for (weights, figures), (others, other_figures) in zip(mine, theirs, strict=True):
         np.testing.assert_array_equal(weights, others)

@@ -22,7 +22,7 @@ ones learn from newer weights. Without a limit, stretches are whole documents, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,6 @@ from headway.coreference.coding import CodedDocument
 from headway.coreference.pair_features import PairFeatures, Stretch, stretch
 from headway.features.blocks import Weights
 from headway.inference.jit import kernel, ordered_part
-from headway.learning.problem import ARGMAX
 
 # Too small a probability to matter. Most arcs have less, and updating for an arc costs as much as scoring it.
 NEGLIGIBLE = 1e-4
@@ -106,54 +105,6 @@ class MentionStretch:
         return float((~self.right[output]).sum())
 
 
-@dataclass(frozen=True)
-class ClosestTrees:
-    """The same stretches with a fixed tree for the gold clusters: every mention below its closest right antecedent."""
-
-    trees: MentionTrees
-
-    offers = ARGMAX
-
-    @property
-    def lengths(self) -> Ints:
-        return self.trees.lengths
-
-    @property
-    def size(self) -> int:
-        return self.trees.size
-
-    def some(self, which: Ints) -> ClosestStretch:
-        """The stretch with this number: one at a time."""
-        return ClosestStretch(self.trees.some(which))
-
-
-@dataclass(frozen=True)
-class ClosestStretch:
-    """One stretch, and its closest tree."""
-
-    stretch: MentionStretch
-
-    @property
-    def lengths(self) -> Ints:
-        return self.stretch.lengths
-
-    def score(self, weights: Weights) -> Floats:
-        return self.stretch.score(weights)
-
-    def add(self, into: Weights, amounts: Floats) -> None:
-        self.stretch.add(into, amounts)
-
-    def gold(self) -> Floats:
-        arcs = self.stretch.arcs
-        return _chosen(np.where(self.stretch.right, arcs.antecedent, -np.inf), arcs.start)
-
-    def cost(self) -> Floats:
-        return self.stretch.cost(self.gold())
-
-    def best(self, scores: Floats) -> Floats:
-        return self.stretch.best(scores)
-
-
 def mention_trees(
     features: PairFeatures,
     documents: Sequence[tuple[CodedDocument, Antecedents, Ints]],
@@ -171,6 +122,13 @@ def mention_trees(
             stretches.append(stretch(coded, antecedents, first, last))
             right.append(allowed[antecedents.start[first - 1] : antecedents.start[last]])
     return MentionTrees(features, stretches, right, root_weight, temperature)
+
+
+def closest_trees(trees: MentionTrees) -> MentionTrees:
+    """The same stretches with one tree for the gold clusters: each mention below its closest right antecedent."""
+    pairs = zip(trees.stretches, trees.right, strict=True)
+    closest = [_chosen(np.where(right, arcs.antecedent, -np.inf), arcs.start) > 0 for arcs, right in pairs]
+    return replace(trees, right=closest)
 
 
 def best_heads(scores: Floats, antecedents: Antecedents) -> Ints:

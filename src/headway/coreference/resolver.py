@@ -21,7 +21,7 @@ from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Sieves, right_arcs
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document, documents_checksum, read_documents
-from headway.coreference.latent_trees import ClosestTrees, MentionTrees, best_heads, clusters_of, mention_trees
+from headway.coreference.latent_trees import MentionTrees, best_heads, closest_trees, clusters_of, mention_trees
 from headway.coreference.mentions import tree_mentions
 from headway.coreference.model import CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
@@ -30,7 +30,6 @@ from headway.coreference.settings import ResolverSettings
 from headway.errors import TrainingError
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.monitor import Monitor, Show
-from headway.learning.perceptron import Perceptron
 from headway.models.protocol import Options
 from headway.models.registry import open_archive, read_model
 from headway.parallel import SERIAL
@@ -65,11 +64,9 @@ class Resolver:
         held_out = None if dev is None else _Development(_documents(dev, "the development data"), coder, sieves)
         score = None if held_out is None else lambda weights: held_out.conll(trees.features, weights)
         monitor = Monitor("coreference", chosen.epochs, chosen.patience, score, show)
-        passes = (chosen.epochs, chosen.margin, chosen.seed)
-        fit = partial(LatentPerceptron(*passes).fit, trees)
-        if chosen.tree == "closest":
-            fit = partial(Perceptron(*passes).fit, ClosestTrees(trees))
-        best = monitor.watch(fit, trees.size)
+        learner = LatentPerceptron(chosen.epochs, chosen.margin, chosen.seed)
+        problem = closest_trees(trees) if chosen.tree == "closest" else trees
+        best = monitor.watch(partial(learner.fit, problem), trees.size)
         about = {
             "headway": __version__,
             "settings": asdict(chosen),
