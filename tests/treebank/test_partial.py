@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.arrays import Ints
 from headway.errors import HeadsError
 from headway.inference.brute_force import all_trees
 from headway.treebank import Sentence, TreebankError, projectivise, read_treebank, require_tree, write_treebank
 from headway.treebank.sentence import require_partial_tree
-from headway.treebank.trees import Ints, as_heads
+from headway.treebank.trees import as_heads
 
 from .strategies import Written, head_choices, trees, written_sentences
 from .test_conll import MALFORMED, Format, check_columns, row

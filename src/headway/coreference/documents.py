@@ -26,11 +26,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Ints
 from headway.coreference.entity_marks import MarksError, Span, read_spans, shown, write_spans
 from headway.errors import TreebankError
 from headway.treebank import Place, Sentence, read_treebank, write_treebank
 from headway.treebank.streams import PathOrStream
-from headway.treebank.trees import Ints
 
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc(?:\s+id\s*=(.*))?\s*")
 _HEADER = re.compile(r"#\s*global\.Entity\s*=(.*)")
@@ -88,7 +88,7 @@ class Document:
         for one, other in pairwise(found):
             if _position(one) == _position(other):
                 cause = f"{one} and {other} have the same words; give only one of them"
-                raise TreebankError(cause, *_where(self.sentences[one.sentence].place))
+                raise self.sentences[one.sentence].place.error(cause)
         return replace(self, mentions=found, clusters=_renumbered(numbers[order], len(found)))
 
     def without_singletons(self) -> Document:
@@ -107,14 +107,14 @@ class Document:
     def _require_mention(self, mention: Mention) -> None:
         if not 0 <= mention.sentence < len(self.sentences):
             cause = f"{mention} is outside the document, which has sentences 0 to {len(self.sentences) - 1}"
-            raise TreebankError(cause, *_where(self.place))
+            raise self.place.error(cause)
         sentence, words = self.sentences[mention.sentence], mention.words
         if not words or words[0] < 1 or words[-1] > len(sentence) or tuple(sorted(set(words))) != words:
             cause = f"{mention} does not consist of words 1 to {len(sentence)}; give each once, in ascending order"
-            raise TreebankError(cause, *_where(sentence.place))
+            raise sentence.place.error(cause)
         if re.search(r"[()|\t\r\n]", mention.rest):
             cause = f"{mention} has a rest that no mark can hold; remove brackets, '|', tabs and line ends"
-            raise TreebankError(cause, *_where(sentence.place))
+            raise sentence.place.error(cause)
 
 
 def read_documents(
@@ -196,17 +196,16 @@ def _header(sentences: Sequence[Sentence]) -> tuple[str, ...]:
             match = _HEADER.fullmatch(comment)
             if match is None:
                 continue
-            where = _where(sentence.place, offset)
             header = match[1].strip()
             fields = tuple(header.split("-"))
             if fields[0] not in _NAMES or len(set(fields)) < len(fields) or "" in fields:
                 cause = (
                     f"the fields of marks are {shown(header)}; expected 'eid' or 'GRP' first, then others, each once"
                 )
-                raise TreebankError(cause, *where)
+                raise sentence.place.error(cause, offset)
             if found and fields != found:
                 cause = "the fields of marks change inside a document; begin a new one ('# newdoc id = ...')"
-                raise TreebankError(cause, *where)
+                raise sentence.place.error(cause, offset)
             found = fields
     return found
 
@@ -225,7 +224,7 @@ def _spans(sentence: Sentence) -> list[Span]:
                 raise MarksError(span.words[0], f"the same words are marked twice, as {both}; remove one of the two")
             seen[span.words] = span.name
     except MarksError as problem:
-        raise TreebankError(str(problem), *_where_word(sentence, problem.word)) from None
+        raise _refused(sentence, problem) from None
     return spans
 
 
@@ -255,8 +254,8 @@ def _refuse_marks_without_word(sentence: Sentence) -> None:
         kind, remedy = "an empty node", "remove it: mentions without a word are not supported"
         if "-" in name:
             kind, remedy = "a multiword token", "move it to the token's words"
-        where = _where(sentence.place, len(layout.comments) + words_before + place)
-        raise TreebankError(f"{kind}, {name}, has Entity=; {remedy}", *where)
+        offset = len(layout.comments) + words_before + place
+        raise sentence.place.error(f"{kind}, {name}, has Entity=; {remedy}", offset)
 
 
 def _marked_sentences(documents: Iterable[Document]) -> Iterator[Sentence]:
@@ -316,7 +315,7 @@ def _with_marks(sentence: Sentence, spans: Sequence[Span], new_name: Mapping[str
     try:
         marks = write_spans(spans)
     except MarksError as problem:
-        raise TreebankError(str(problem), *_where_word(sentence, problem.word)) from None
+        raise _refused(sentence, problem) from None
     absent = ("_",) * len(sentence)
     deps, misc = (layout.deps, layout.misc) if layout.format == "conllu" else (absent, absent)  # else PHEAD, PDEPREL
     misc = tuple(_with_entity(value, marks.get(word, ""), new_name) for word, value in enumerate(misc, start=1))
@@ -408,12 +407,8 @@ def _order(words: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
     return words[0], -words[-1], words
 
 
-def _where(place: Place, offset: int = 0) -> tuple[str, int | None]:
-    return place.source, place.line + offset if place.line else None
-
-
-def _where_word(sentence: Sentence, word: int) -> tuple[str, int | None]:
-    """The file and the line that a word is on."""
-    layout = sentence.layout
+def _refused(sentence: Sentence, problem: MarksError) -> TreebankError:
+    """The error that names the line of the word that it is about."""
+    layout, word = sentence.layout, problem.word
     before = sum(words_before < word for words_before, _ in layout.extra_lines)
-    return _where(sentence.place, len(layout.comments) + before + word - 1)
+    return sentence.place.error(str(problem), len(layout.comments) + before + word - 1)

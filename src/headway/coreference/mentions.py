@@ -13,11 +13,13 @@ training part of UD English-GUM. Time is linear in the words of the subtrees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+
+import numpy as np
 
 from headway.coreference.documents import Mention
-from headway.errors import TreebankError
 from headway.treebank import Sentence, require_tree
+from headway.treebank.trees import children_of, preorder
 
 _NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 _AT_TIMES_NOMINAL = frozenset({"DET", "SYM", "X"})
@@ -54,10 +56,11 @@ def _spans(sentence: Sentence) -> Iterator[tuple[int, int]]:
     labels = ["", *map(str, (sentence.labels or ())[1:])]
     if heads[1:] and ({"_"} == set(sentence.upos) or {"_"} == set(labels[1:])):
         cause = "the sentence lacks UPOS or DEPREL, which are needed to find mentions; tag and parse it"
-        raise TreebankError(cause, sentence.place.source, sentence.place.line or None)
+        raise sentence.place.error(cause)
     relations = [label.partition(":")[0] for label in labels]
     upos = ("", *sentence.upos)
-    children, subtrees = _subtrees(heads)
+    children, (start, end) = children_of(heads), preorder(heads)
+    order = np.argsort(start).tolist()  # each node before its descendants
     for head in range(1, len(heads)):
         below = {relations[child] for child in children[head]}
         modified = not below <= {"punct"}
@@ -67,7 +70,7 @@ def _spans(sentence: Sentence) -> Iterator[tuple[int, int]]:
         inside = {head}
         for child in children[head]:
             if relations[child] not in not_here | (_NOT_BEFORE if child < head else _NOT_AFTER):
-                inside.update(subtrees(child))
+                inside.update(order[start[child] : end[child]])
         # Punctuation that depends on the head surrounds it; other punctuation, such as a closing quote, belongs inside.
         first, last = _run(head, inside)
         while relations[first] == "punct" and heads[first] == head:
@@ -100,20 +103,3 @@ def _run(head: int, inside: Container[int]) -> tuple[int, int]:
     while last + 1 in inside:
         last += 1
     return first, last
-
-
-def _subtrees(heads: list[int]) -> tuple[list[list[int]], Callable[[int], list[int]]]:
-    """Each node's children, and a function that gives a node with all its descendants."""
-    children: list[list[int]] = [[] for _ in heads]
-    for word in range(1, len(heads)):
-        children[heads[word]].append(word)
-    order: list[int] = []  # each node before its descendants
-    stack = [0]
-    while stack:
-        order.append(stack.pop())
-        stack.extend(children[order[-1]])
-    start, size = [0] * len(heads), [1] * len(heads)
-    for position, node in reversed(list(enumerate(order))[1:]):
-        start[node] = position
-        size[heads[node]] += size[node]
-    return children, lambda node: order[start[node] : start[node] + size[node]]

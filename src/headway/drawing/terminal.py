@@ -15,14 +15,14 @@ only if both leave it, so that an arrow never belongs to two arcs. A tree that i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from headway.drawing.text_width import columns, cut
 from headway.drawing.trees import arc_probabilities, tree_of
 from headway.treebank import Sentence
+from headway.treebank.trees import children_of
 
 _LONGEST_WORD, _LONGEST_LABEL = 32, 24
 _INDENTS = (2, 1)
@@ -42,8 +42,7 @@ _Paint = Literal["arc", "root", "tag", "label", "unsure"]
 _ANSI: dict[_Paint, str] = {"arc": "36", "root": "1", "tag": "90", "label": "32", "unsure": "1;31"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """What follows the arcs in a word's line."""
 
     form: str
@@ -124,18 +123,15 @@ def _room(rows: Sequence[_Row]) -> int:
     return sum(sizes) + 2 * (len(sizes) - 1)
 
 
-def _sizes(rows: Sequence[_Row]) -> tuple[int, int, int, int]:
+def _sizes(rows: Sequence[_Row]) -> list[int]:
     """How wide forms, tags, labels and remarks are; 0 if there are none."""
-    form, tag, label, remark = (
-        max((columns(getattr(row, field)) for row in rows), default=0) for field in ("form", "tag", "label", "remark")
-    )
-    return form, tag, label, remark
+    return [max(map(columns, column)) for column in zip(*rows, strict=True)]
 
 
-def _cells(row: _Row, widths: tuple[int, int, int, int], is_root: bool, color: bool) -> str:
+def _cells(row: _Row, widths: Sequence[int], is_root: bool, color: bool) -> str:
     paints: list[_Paint | None] = ["root" if is_root else None, "tag", "label", "unsure"]
     cells = []
-    for text, size, paint in zip((row.form, row.tag, row.label, row.remark), widths, paints, strict=True):
+    for text, size, paint in zip(row, widths, paints, strict=True):
         if size:
             padding = " " * (size - columns(text))
             cells.append((_painted(text, paint, color) if paint else text) + padding)
@@ -208,12 +204,12 @@ def _indented(heads: Sequence[int], rows: Sequence[_Row], width: int) -> tuple[S
     depths = _depths(heads)
     # A word on a cycle is nobody's child here, so its head is given as a remark.
     rows = [
-        row if heads[m] == 0 or depths[m] else replace(row, remark=f"{row.remark} under {heads[m]}".lstrip())
+        row if heads[m] == 0 or depths[m] else row._replace(remark=f"{row.remark} under {heads[m]}".lstrip())
         for m, row in enumerate(rows, start=1)
     ]
     numbers = [f"{m:>{len(str(len(heads) - 1))}}" for m in depths]
     for step in _INDENTS:
-        indented = [replace(rows[m - 1], form=" " * (step * depth) + rows[m - 1].form) for m, depth in depths.items()]
+        indented = [rows[m - 1]._replace(form=" " * (step * depth) + rows[m - 1].form) for m, depth in depths.items()]
         if len(numbers[0]) + 1 + _room(indented) <= width:
             break
     return list(depths), numbers, indented
@@ -221,10 +217,7 @@ def _indented(heads: Sequence[int], rows: Sequence[_Row], width: int) -> tuple[S
 
 def _depths(heads: Sequence[int]) -> dict[int, int]:
     """Words in the order of a walk from the root, with their depths; words that it does not reach come last."""
-    children: list[list[int]] = [[] for _ in heads]
-    for m, head in enumerate(heads):
-        if head >= 0:
-            children[head].append(m)
+    children = children_of(heads)
     depths: dict[int, int] = {}
     for top in range(len(heads)):
         stack = [(top, -1 if top == 0 else 0)]

@@ -17,9 +17,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headway.errors import TreebankError
+from headway.arrays import Floats
 
 if TYPE_CHECKING:
     from headway.treebank.sentence import Layout, Sentence
@@ -139,7 +138,7 @@ def extra_lines_as_written(layout: Layout) -> tuple[tuple[int, str], ...]:
     return tuple(written)
 
 
-def head_probabilities(sentence: Sentence) -> NDArray[np.float64] | None:
+def head_probabilities(sentence: Sentence) -> Floats | None:
     """The probability of each word's head, (n+1,), 1 for the root; None unless every word has its HeadProbability."""
     if sentence.layout.format != "conllu":
         return None
@@ -150,7 +149,7 @@ def head_probabilities(sentence: Sentence) -> NDArray[np.float64] | None:
 
 
 def with_head_probabilities(
-    sentence: Sentence, probabilities: NDArray[np.float64], *, unsure_below: float = 0.0, only_unsure: bool = False
+    sentence: Sentence, probabilities: Floats, *, unsure_below: float = 0.0, only_unsure: bool = False
 ) -> Sentence:
     """The sentence with HeadProbability in MISC, from `probabilities` (n+1,), and Unsure=Yes where it is low.
 
@@ -190,5 +189,5 @@ def _probability(text: str, sentence: Sentence) -> float:
         value = -1.0
     if not 0 <= value <= 1:
         cause = f"a HeadProbability is {text[:30]!a}; expected a number from 0 to 1"
-        raise TreebankError(cause, sentence.place.source, sentence.place.line or None)
+        raise sentence.place.error(cause)
     return value

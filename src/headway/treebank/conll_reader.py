@@ -24,9 +24,9 @@ from itertools import chain, takewhile
 
 import numpy as np
 
+from headway.arrays import Ints
 from headway.errors import TreebankError
 from headway.treebank.sentence import Format, Layout, Place, Sentence
-from headway.treebank.trees import Ints
 
 # No treebank has longer sentences; a file that has lost its blank lines, or is not a treebank, does.
 LONGEST_SENTENCE = 100_000  # lines

@@ -62,7 +62,7 @@ def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, forma
             except UnicodeEncodeError as error:
                 shown = ascii(error.object[error.start : error.end])
                 cause = f"the character {shown} cannot be written as {error.encoding}; replace it"
-                raise TreebankError(cause, sentence.place.source, sentence.place.line or None) from None
+                raise sentence.place.error(cause) from None
 
 
 def _sentences(

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from headway.arrays import Ints
 from headway.treebank.sentence import Sentence, require_partial_tree
-from headway.treebank.trees import Ints, is_projective, roots
+from headway.treebank.trees import is_projective, roots
 
 
 def projectivise(sentence: Sentence, *, single_root: bool = True) -> Sentence:

@@ -21,10 +21,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Ints
 from headway.errors import TreebankError
 from headway.treebank.annotations import Offsets
 from headway.treebank.conll_writer import to_text
-from headway.treebank.trees import Ints, as_heads, cycle
+from headway.treebank.trees import as_heads, cycle
 
 Format = Literal["conllu", "conllx"]
 
@@ -42,6 +43,10 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.source}, line {self.line}" if self.line else self.source
+
+    def error(self, cause: str, offset: int = 0) -> TreebankError:
+        """An error that names this place, or a place so many lines after it."""
+        return TreebankError(cause, self.source, self.line + offset if self.line else None)
 
 
 IN_MEMORY = Place("sentence in memory", 0)
@@ -147,18 +152,9 @@ class Sentence:
         for m in unknown:
             if names[m] != "_":
                 raise TreebankError(f"word {m} has a label but no head; give both, or neither")
-        bare = 0 < n == len(unknown)
-        return Sentence(
-            self.forms,
-            self.lemmas,
-            self.upos,
-            self.xpos,
-            self.feats,
-            None if bare else array,
-            None if bare else names,
-            self.layout,
-            self.place,
-        )
+        words = (self.forms, self.lemmas, self.upos, self.xpos, self.feats)
+        tree = (None, None) if 0 < n == len(unknown) else (array, names)
+        return Sentence(*words, *tree, self.layout, self.place)
 
     def to_conllu(self) -> str:
         """The sentence as CoNLL-U, with the blank line after it.
@@ -188,7 +184,7 @@ def require_tree(sentence: Sentence) -> Ints:
     unknown = _unknown(heads)
     if unknown:
         word = _named(sentence, unknown[0])
-        raise _refused(sentence, f"word {word} has no head; give every word one, or leave the sentence out")
+        raise sentence.place.error(f"word {word} has no head; give every word one, or leave the sentence out")
     return heads
 
 
@@ -208,9 +204,8 @@ def require_partial_tree(sentence: Sentence, single_root: bool) -> Ints:
     under_root = np.flatnonzero(heads == 0).tolist()
     if single_root and len(under_root) > 1:
         words = ", ".join(_named(sentence, m) for m in under_root)
-        raise _refused(
-            sentence, f"words {words} are all under the root; keep one, or allow several (single_root=False)"
-        )
+        cause = f"words {words} are all under the root; keep one, or allow several (single_root=False)"
+        raise sentence.place.error(cause)
     return heads
 
 
@@ -228,13 +223,13 @@ def _acyclic(sentence: Sentence) -> Ints:
     """The heads, if the sentence has any and the known ones form no cycle."""
     heads = sentence.heads
     if heads is None:
-        raise _refused(sentence, "the sentence has no heads; annotate it or leave it out")
+        raise sentence.place.error("the sentence has no heads; annotate it or leave it out")
     closed = np.maximum(heads, 0)  # a word under the root is on no cycle
     closed[0] = -1
     words = cycle(closed)
     if words:
         path = " -> ".join(_named(sentence, word) for word in (*words, words[0]))
-        raise _refused(sentence, f"the heads form a cycle, {path}; let every word reach the root")
+        raise sentence.place.error(f"the heads form a cycle, {path}; let every word reach the root")
     return heads
 
 
@@ -246,11 +241,6 @@ def _unknown(heads: Ints) -> list[int]:
 
 def _named(sentence: Sentence, word: int) -> str:
     return f"{word} ({sentence.forms[word - 1]})"
-
-
-def _refused(sentence: Sentence, cause: str) -> TreebankError:
-    place = sentence.place
-    return TreebankError(cause, place.source, place.line or None)
 
 
 def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:

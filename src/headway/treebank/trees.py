@@ -16,13 +16,13 @@ compiled test of the tree class; this module compiles nothing, so that reading a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headway.arrays import Bools, Ints
 from headway.errors import HeadsError
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def as_heads(heads: ArrayLike, *, partial: bool = False) -> Ints:
@@ -105,7 +105,7 @@ def non_projective_arcs(heads: ArrayLike) -> Bools:
     words_on_cycle = cycle(array)
     if words_on_cycle:
         raise HeadsError(f"the heads of words {', '.join(map(str, words_on_cycle))} form a cycle; expected a tree")
-    start, end = _preorder(array)
+    start, end = preorder(array.tolist())
     left, right = _ends(array)
     head = array[1:]
     lowest, highest = _extremes_between(start, start, left, right)
@@ -135,6 +135,39 @@ def cycle(heads: ArrayLike) -> tuple[int, ...]:
     return tuple(found[lowest:] + found[:lowest])
 
 
+def children_of(heads: Sequence[int]) -> list[list[int]]:
+    """The words below each node, in order.
+
+    >>> children_of([-1, 2, 0, 2])
+    [[2], [], [1, 3], []]
+    """
+    children: list[list[int]] = [[] for _ in heads]
+    for m, head in enumerate(heads):
+        if head >= 0:
+            children[head].append(m)
+    return children
+
+
+def preorder(heads: Sequence[int]) -> tuple[Ints, Ints]:
+    """When a walk from the root enters each node, and when it has left it; k descends from h if entered in between.
+
+    >>> preorder([-1, 2, 0, 2])
+    (array([0, 3, 1, 2]), array([4, 4, 4, 3]))
+    """
+    children = children_of(heads)
+    order: list[int] = []
+    stack = [0]
+    while stack:
+        order.append(stack.pop())
+        stack += children[order[-1]]
+    size = [1] * len(heads)
+    for node in reversed(order[1:]):
+        size[heads[node]] += size[node]
+    entered = np.empty(len(heads), np.int64)
+    entered[order] = np.arange(len(heads))
+    return entered, entered + size
+
+
 def _lost(heads: Ints) -> Bools:
     """The words that never reach the root, by jumps of doubling length along the heads: O(n log n)."""
     ancestor = np.maximum(heads, 0)
@@ -147,28 +180,6 @@ def _ends(heads: Ints) -> tuple[Ints, Ints]:
     """The left and the right end of each word's arc, (n,)."""
     words = np.arange(1, len(heads))
     return np.minimum(heads[1:], words), np.maximum(heads[1:], words)
-
-
-def _preorder(heads: Ints) -> tuple[Ints, Ints]:
-    """When a walk from the root enters each node, and when it has left it; k descends from h if entered in between."""
-    n = len(heads) - 1
-    children: list[list[int]] = [[] for _ in range(n + 1)]
-    for m, h in enumerate(heads[1:].tolist(), start=1):
-        children[h].append(m)
-    order: list[int] = []
-    stack = [0]
-    while stack:
-        node = stack.pop()
-        order.append(node)
-        stack.extend(children[node])
-    start = [0] * (n + 1)
-    size = [1] * (n + 1)
-    for time, node in enumerate(order):
-        start[node] = time
-    for node in reversed(order[1:]):
-        size[heads[node]] += size[node]
-    entered = np.array(start, dtype=np.int64)
-    return entered, entered + np.array(size, dtype=np.int64)
 
 
 def _extremes_between(low: Ints, high: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints]:
