@@ -32,7 +32,8 @@ SLOWER = 1.03
 SIZES = (20, 50)
 BATCH = 64
 SENTENCES, EPOCHS = 500, 2  # of training
-REPEATS = 5  # of a measurement inside a process, where the fastest counts
+REPEATS = 5  # at least, of a measurement inside a process, where the fastest counts
+LONG_ENOUGH = 0.3  # seconds of repeats
 
 Times = dict[str, float]  # seconds, by what was done
 
@@ -157,15 +158,15 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _fastest(call: Callable[[], object]) -> float:
-    """Seconds of the fastest of several calls, after one that compiles; short calls are repeated for 20 ms."""
+    """Seconds of the fastest of many calls, after one that compiles.
+
+    Calls are timed one by one: what else the machine does delays some of them, hardly ever all.
+    """
     call()
-    loops = max(1, round(0.02 / max(_seconds(call), 1e-6)))
-
-    def several() -> None:
-        for _ in range(loops):
-            call()
-
-    return min(_seconds(several) for _ in range(REPEATS)) / loops
+    times = [_seconds(call) for _ in range(REPEATS)]
+    while sum(times) < LONG_ENOUGH:
+        times.append(_seconds(call))
+    return min(times)
 
 
 def _ewt(data: Path) -> Path:
