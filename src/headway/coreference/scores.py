@@ -48,14 +48,12 @@ from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headway.arrays import Floats, Ints
 from headway.coreference.documents import Document
 from headway.errors import EvaluationError
 
 Partition: TypeAlias = Iterable[Collection[Hashable]]
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 
 # numerator and denominator of recall, then of precision
 _Counts: TypeAlias = tuple[float, float, float, float]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.arrays import Floats
 from headway.drawing import palette
 from headway.drawing.primitives import Anchor, Drawing, Group, Mark, Rectangle, Text, mixed
 from headway.drawing.text_width import cut, text_width
-from headway.drawing.trees import Floats, name_of_node, require_heads
+from headway.drawing.trees import name_of_node, require_heads
 from headway.errors import ScoresError, ShapeError
 from headway.treebank import Sentence
 

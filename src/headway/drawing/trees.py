@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints
 from headway.drawing import palette
 from headway.drawing.arcs import LABEL_SIZE, Style, arc_marks, height
 from headway.drawing.layout import Arc, Placement, place
 from headway.drawing.primitives import Drawing, Group, Line, Mark, Move, Path, Text, mixed
 from headway.drawing.text_width import text_width
-from headway.errors import EvaluationError, ScoresError, ShapeError, TreebankError
+from headway.errors import ScoresError, ShapeError
+from headway.evaluation.pairing import require_same_words
 from headway.treebank import Sentence
 
 WORD_SIZE = 15.0
@@ -32,8 +34,6 @@ _SAMPLE_LINE, _SAMPLE_SPACE = 30.0, 18.0
 _PRINT_LINE = 520.0
 _ARC_WIDTH = 1.25
 _DASH = (4.0, 3.0)
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def agreement(gold: Sentence, predicted: Sentence) -> Agreement:
     >>> print(agreement(one, one.with_tree([-1, 2, 0], [None, "obj", "root"])))
     of 2 words right: heads 2, labels 1, both 1
     """
-    _require_same_words(gold, predicted)
+    require_same_words(gold, predicted, "draw two trees of the same words")
     (heads, labels), (other_heads, other_labels) = tree_of(gold), tree_of(predicted)
     right_heads = [a == b for a, b in zip(heads[1:], other_heads[1:], strict=True)]
     right_labels = [a == b for a, b in zip(labels[1:], other_labels[1:], strict=True)]
@@ -140,18 +140,16 @@ def comparison_drawing(gold: Sentence, predicted: Sentence) -> Drawing:
 def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
     """Heads and labels by node, "" if there is no label. Cycles are drawn like anything else."""
     if sentence.heads is None:
-        place = sentence.place
-        raise TreebankError("the sentence has no heads to draw; parse it first", place.source, place.line or None)
+        raise sentence.place.error("the sentence has no heads to draw; parse it first")
     require_heads(sentence, sentence.heads)
     labels = sentence.labels or (None,) * (len(sentence) + 1)
     return sentence.heads.tolist(), ["" if label in (None, "_") else str(label) for label in labels]
 
 
-def require_heads(sentence: Sentence, heads: NDArray[np.int64]) -> None:
+def require_heads(sentence: Sentence, heads: Ints) -> None:
     """Refuse a sentence with unknown heads."""
     if heads[1:].min(initial=0) < 0:
-        place = sentence.place
-        raise TreebankError("some words have no heads to draw; parse it first", place.source, place.line or None)
+        raise sentence.place.error("some words have no heads to draw; parse it first")
 
 
 def arc_probabilities(values: ArrayLike, n: int) -> Floats:
@@ -264,14 +262,3 @@ def _legend(samples: Sequence[Sample], width: float, y: float) -> tuple[list[Mar
         x += size + _SAMPLE_SPACE
         width = max(width, x - _SAMPLE_SPACE + MARGIN)
     return marks, width, y
-
-
-def _require_same_words(gold: Sentence, predicted: Sentence) -> None:
-    if gold.forms == predicted.forms:
-        return
-    cause = f"{len(gold)} gold words, but {len(predicted)} predicted words"
-    if len(gold) == len(predicted):
-        pairs = zip(gold.forms, predicted.forms, strict=True)
-        m, (form, other) = next((m, pair) for m, pair in enumerate(pairs, 1) if pair[0] != pair[1])
-        cause = f"word {m} is {form!r} in gold, but {other!r} in predicted"
-    raise EvaluationError(f"{gold.place} and {predicted.place}: {cause}; draw two trees of the same words")

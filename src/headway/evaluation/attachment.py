@@ -29,13 +29,11 @@ from operator import and_, eq
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.errors import EvaluationError
 from headway.evaluation.pairing import Source, in_step, tree_of
 from headway.treebank import Sentence, is_punctuation
-
-Ints: TypeAlias = NDArray[np.int64]
 
 # gold label, predicted label, gold distance, predicted distance, head right
 _Cell: TypeAlias = tuple[str, str, str, str, bool]

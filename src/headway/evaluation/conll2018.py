@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -83,7 +83,7 @@ class Conll2018Scores:
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Counts and percentages of each score, ready for `json.dumps`."""
         names = ("correct", "gold", "predicted", "precision", "recall", "f1")
-        scores = {"words": self.words, "uas": self.uas, "las": self.las, "clas": self.clas}
+        scores = {field.name: getattr(self, field.name) for field in fields(self)}
         return {key: {name: getattr(score, name) for name in names} for key, score in scores.items()}
 
 
@@ -114,15 +114,6 @@ class _Word(NamedTuple):
     label: str  # without the subtype
 
 
-class _Token(NamedTuple):
-    """A token: its text without spaces, and its words from number `first` on."""
-
-    text: str
-    first: int
-    forms: tuple[str, ...]
-    multiword: bool
-
-
 class _Side:
     """One treebank as it is read: the words of the current piece, and the text not yet matched by the other side."""
 
@@ -142,13 +133,20 @@ class _Side:
         self.place = str(sentence.place)
         heads, labels = _one_root_tree(sentence)
         offset = len(self.words)
-        for token in _tokens(sentence):
-            self.last_token = start, end = self.end, self.end + len(token.text)
-            for m, form in enumerate(token.forms, token.first):
-                parent = offset + heads[m] - 1 if heads[m] else _ROOT
-                self.words.append(_Word(start, end, token.multiword, form.lower(), parent, labels[m].split(":")[0]))
-            self.unmatched += token.text
-            self.end = end
+        multiword = {token.first: token for token in multiword_tokens(sentence)}
+        last = 0  # word of the current token
+        for m, form in enumerate(sentence.forms, start=1):
+            if m > last:
+                token = multiword.get(m)
+                text, last = (_without_spaces(token.form), token.last) if token else (_without_spaces(form), m)
+                if not text:
+                    raise EvaluationError(f"{self.place}: the form of word {m} consists of spaces; give it a form")
+                self.last_token = self.end, self.end + len(text)
+                self.unmatched += text
+                self.end += len(text)
+            lower = form.lower() if token else text.lower()  # the words of a multiword token keep their spaces
+            parent = offset + heads[m] - 1 if heads[m] else _ROOT
+            self.words.append(_Word(*self.last_token, token is not None, lower, parent, labels[m].split(":")[0]))
         return True
 
 
@@ -230,19 +228,6 @@ def _one_root_tree(sentence: Sentence) -> tuple[list[int], list[str]]:
             "parse with a single root, or use evaluate"
         )
     return heads, labels
-
-
-def _tokens(sentence: Sentence) -> Iterator[_Token]:
-    """The tokens of a sentence in order; the words of a multiword token keep the spaces in their forms."""
-    ranges = {token.first: (token.last, token.form) for token in multiword_tokens(sentence)}
-    m = 1
-    while m <= len(sentence):
-        last, form = ranges.get(m, (m, sentence.forms[m - 1]))
-        text = _without_spaces(form)
-        if not text:
-            raise EvaluationError(f"{sentence.place}: the form of word {m} consists of spaces; give it a form")
-        yield _Token(text, m, sentence.forms[m - 1 : last] if m in ranges else (text,), m in ranges)
-        m = last + 1
 
 
 @lru_cache(maxsize=1 << 16)

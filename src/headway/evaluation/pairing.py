@@ -7,6 +7,7 @@ comparison meaningless is an error that names both places.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from os import PathLike
 from typing import IO, Any, TypeAlias, cast
 
@@ -15,6 +16,8 @@ from headway.treebank import Sentence, read_treebank
 
 _Readable: TypeAlias = str | PathLike[str] | IO[Any]
 Source: TypeAlias = _Readable | Iterable[Sentence]
+
+_REMEDY = "give two files of the same words, or use evaluate_conll2018 for another tokenisation"
 
 
 def sentences_of(source: Source) -> Iterator[Sentence]:
@@ -35,16 +38,14 @@ def in_step(gold: Source, predicted: Source) -> Iterator[tuple[Sentence, Sentenc
     """Pairs of sentences with the same words, one with the gold tree and one with the predicted tree."""
     golds, predictions = two_sources(gold, predicted)
     last = ("its start", "its start")
-    for one in golds:
-        other = next(predictions, None)
+    for one, other in zip_longest(golds, predictions):
         if other is None:
             raise _left_over(one, "gold", "predicted", last[1])
-        _require_same_words(one, other)
+        if one is None:
+            raise _left_over(other, "predicted", "gold", last[0])
+        require_same_words(one, other, _REMEDY)
         last = (str(one.place), str(other.place))
         yield one, other
-    extra = next(predictions, None)
-    if extra is not None:
-        raise _left_over(extra, "predicted", "gold", last[0])
 
 
 def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
@@ -67,7 +68,8 @@ def _left_over(sentence: Sentence, longer: str, shorter: str, last: str) -> Eval
     )
 
 
-def _require_same_words(gold: Sentence, predicted: Sentence) -> None:
+def require_same_words(gold: Sentence, predicted: Sentence, remedy: str) -> None:
+    """Refuse two sentences with different words; the error names the first, and ends with the remedy."""
     if gold.forms == predicted.forms:
         return
     if len(gold) != len(predicted):
@@ -76,7 +78,4 @@ def _require_same_words(gold: Sentence, predicted: Sentence) -> None:
         pairs = zip(gold.forms, predicted.forms, strict=True)
         m, (form, other) = next((m, pair) for m, pair in enumerate(pairs, 1) if pair[0] != pair[1])
         cause = f"word {m} is {form!r} in gold, but {other!r} in predicted"
-    raise EvaluationError(
-        f"{gold.place} and {predicted.place}: {cause}; "
-        "give two files of the same words, or use evaluate_conll2018 for another tokenisation"
-    )
+    raise EvaluationError(f"{gold.place} and {predicted.place}: {cause}; {remedy}")

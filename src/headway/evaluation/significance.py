@@ -21,15 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headway.arrays import Floats, Ints
 from headway.errors import EvaluationError
 from headway.evaluation.attachment import Scores
-
-Ints: TypeAlias = NDArray[np.int64]
 
 _BLOCK = 1 << 20  # cells in one block of resamples: 8 MB
 
@@ -176,7 +174,7 @@ def _resamples(counts: Ints, copies: Ints, samples: int, rng: np.random.Generato
         yield rng.multinomial(sentences, copies / sentences, size=size) @ counts
 
 
-def _middle(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+def _middle(values: Floats, level: float) -> tuple[float, float]:
     if not 0 < level < 1:
         raise EvaluationError(f"level is {level}; expected a share between 0 and 1, such as 0.95")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])

@@ -153,8 +153,9 @@ class Sentence:
             if names[m] != "_":
                 raise TreebankError(f"word {m} has a label but no head; give both, or neither")
         words = (self.forms, self.lemmas, self.upos, self.xpos, self.feats)
-        tree = (None, None) if 0 < n == len(unknown) else (array, names)
-        return Sentence(*words, *tree, self.layout, self.place)
+        if 0 < n == len(unknown):
+            return Sentence(*words, None, None, self.layout, self.place)
+        return Sentence(*words, array, names, self.layout, self.place)
 
     def to_conllu(self) -> str:
         """The sentence as CoNLL-U, with the blank line after it.
