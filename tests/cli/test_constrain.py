@@ -471,7 +471,7 @@ def test_ctrl_c_and_the_same_command_again(
     words = ["constrain", rules, text_file, *GOLD, "--epochs", 6, "-o", path]
     with monkeypatch.context() as patch:
         patch.setattr("headway.learning.monitor.CHECKPOINT_SECONDS", -1.0)
-        patch.setattr("headway.cli.constrain.training_progress", lambda: _interrupting(3))
+        patch.setattr("headway.cli.train.training_progress", lambda: _interrupting(3))
         result = invoke(*words, status=130)
     checkpoint = tmp_path / "m.checkpoint"
     assert result.stdout == ""
@@ -479,7 +479,7 @@ def test_ctrl_c_and_the_same_command_again(
     assert [path.name for path in tmp_path.iterdir()] == ["m.checkpoint"]
     passes: list[int] = []
     with monkeypatch.context() as patch:
-        patch.setattr("headway.cli.constrain.training_progress", lambda: _watching(passes))
+        patch.setattr("headway.cli.train.training_progress", lambda: _watching(passes))
         invoke(*words)
     assert passes == [4, 5, 6]
     assert [path.name for path in tmp_path.iterdir()] == ["m"]

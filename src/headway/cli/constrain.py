@@ -10,19 +10,17 @@ import typer
 
 from headway.atomic import write_file
 from headway.cli import options
-from headway.cli.failures import interrupted, require_one_standard_input
-from headway.cli.progress import training_progress
+from headway.cli.failures import require_one_standard_input
 from headway.cli.reading import load_parser
-from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
+from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed, summed_or_none
 from headway.cli.tables import printable, table
-from headway.cli.train import checkpoint_for, remedy, summary
+from headway.cli.train import checkpoint_for, resumable, summary
 from headway.embedded import embedded_model
 from headway.errors import TrainingError
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 
 if TYPE_CHECKING:
     from headway.features.rules import Rules
-    from headway.pipeline import Parser
     from headway.training.explanation import Example, Explanation
     from headway.treebank import Sentence
 
@@ -86,6 +84,7 @@ def constrain(
         if path is not None:
             options.require_place_for(path, what)
     from headway.parallel import executor_for
+    from headway.pipeline import Parser
     from headway.training.data import training_text
     from headway.training.explanation import explain as explanations
     from headway.treebank import read_treebank
@@ -102,12 +101,17 @@ def constrain(
     executor = executor_for(threads)
     if model is not None:
         parser = load_parser(model)
-        signed = signature(None, {}, (_summed(str(embedded_model(model) or model)), *files))
+        signed = signature(None, {}, (summed(str(embedded_model(model) or model)), *files))
         found = explanations(parser.model, read, sentences, examples=examples, executor=executor)
         _print(found, signed, model, None, json=json)
         return
     assert output is not None
-    parser = _train(read, sentences, development, output, checkpoint, threads, settings)
+    folder = checkpoint_for(output, checkpoint)
+    with resumable(folder) as show:
+        parser = Parser.constrain(
+            read, sentences, development, threads=threads, checkpoint=folder, show=show, **settings
+        )
+        parser.save(output)
     short = summary(output, parser.model.about, len(read))
     if not explain:
         typer.echo(short)
@@ -140,15 +144,7 @@ def _read_rules(name: str) -> tuple[Rules, SummedFile | None]:
         _require_tags(trees, "upos", name)
         return rules_from_trees(trees), file
     read = read_rules(name)
-    return read, None if name in rules_names() else _summed(name)
-
-
-def _summed(name: str) -> SummedFile:
-    """A file, read for its checksum."""
-    with SummedFile(name) as file:
-        while file.read1(1 << 20):
-            pass
-    return file
+    return read, None if name in rules_names() else summed(name)
 
 
 def _require_tags(sentences: Sequence[Sentence], column: str, name: str) -> None:
@@ -169,30 +165,6 @@ def _warn(rules: Rules, text: Sequence[Sentence]) -> None:
     coder = Coder.learn(text)
     for problem in RuleFeatures.of(rules, coder, coder.code(text)).problems():
         typer.echo(f"headway: warning: {printable(problem)}", err=True)
-
-
-def _train(
-    rules: Rules,
-    text: Sequence[Sentence],
-    dev: Sequence[Sentence] | None,
-    output: Path,
-    checkpoint: Path | None,
-    threads: int,
-    settings: dict[str, Any],
-) -> Parser:
-    """Train a model and write it."""
-    from headway.pipeline import Parser
-    from headway.training.stages import remove_stages
-
-    folder = checkpoint_for(output, checkpoint)
-    try:
-        with training_progress() as show:
-            parser = Parser.constrain(rules, text, dev, threads=threads, checkpoint=folder, show=show, **settings)
-    except KeyboardInterrupt:
-        raise interrupted(remedy(folder)) from None
-    parser.save(output)
-    remove_stages(folder)
-    return parser
 
 
 def _report(found: Sequence[Explanation]) -> str:

@@ -17,7 +17,7 @@ from headway.cli import options
 from headway.cli.failures import Skipped, interrupted, require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
-from headway.cli.tables import printable, table
+from headway.cli.tables import counted, printable, table
 from headway.coreference.settings import ResolverSettings
 from headway.errors import TreebankError
 
@@ -147,7 +147,7 @@ def evaluate(
     if json:
         print_json({"signature": signed, **{name: each.to_dict() for name, each in scores.items()}})
         return
-    typer.echo(f"{_counted(len(partitions), 'document')}\n")
+    typer.echo(f"{counted(len(partitions), 'document')}\n")
     for name, each in scores.items():
         typer.echo(f"singletons {name}\n{_table(each)}\n")
     typer.echo(signature_line(signed))
@@ -164,8 +164,8 @@ def summary(output: Path, about: Mapping[str, Any]) -> str:
     )
     return (
         f"{printable(str(output))}: {settings['tree']} trees, {trained}, pass {best} of {settings['epochs']}{score}\n"
-        f"headway {about['headway']}, seed {settings['seed']}, {_counted(data['documents'], 'document')} with "
-        f"{_counted(data['mentions'], 'mention')} sha256 {data['sha256']}"
+        f"headway {about['headway']}, seed {settings['seed']}, {counted(data['documents'], 'document')} with "
+        f"{counted(data['mentions'], 'mention')} sha256 {data['sha256']}"
     )
 
 
@@ -189,14 +189,6 @@ def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Docu
         remedy = "annotate mentions, or find them in the trees (headway coref resolve --mentions trees)"
         raise TreebankError(f"no document has Entity= marks; {remedy}", shown)
     return chain(seen, stream)
-
-
-def _counted(count: int, what: str) -> str:
-    """
-    >>> _counted(1, "document"), _counted(2, "mention")
-    ('1 document', '2 mentions')
-    """
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _table(scores: CoreferenceScores) -> str:

@@ -22,6 +22,7 @@ import typer
 from headway.atomic import write_file
 from headway.cli.failures import note, require_one_standard_input
 from headway.cli.reading import load_parser, sentences
+from headway.cli.tables import counted
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TreebankError
 
@@ -359,7 +360,7 @@ def _painted(drawing: Drawing, picture: Picture) -> bytes:
         save_drawing(drawing, buffer, format=picture.value)
     missing = {str(each.message) for each in caught if "missing from font" in str(each.message)}
     if missing:
-        characters = f"{len(missing)} character{'s' * (len(missing) != 1)}"
+        characters = counted(len(missing), "character")
         typer.echo(f"headway: no font here has {characters}, drawn as boxes; SVG needs no fonts", err=True)
     return buffer.getvalue()
 

@@ -6,7 +6,7 @@ The figures are defined in `headway.evaluation`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,10 +52,9 @@ class _System:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Comparison:
+class _Tests:
     """Two parsers on one score."""
 
-    score: str
     sign_test: SignTest
     paired_bootstrap: PairedBootstrap
 
@@ -125,23 +124,23 @@ def _attachment(gold: Gold, files: Sequence[SummedFile], seed: int) -> tuple[dic
     for file in files:
         scores = score(gold, file)
         systems.append(_System(file.name, scores, bootstrap_intervals(scores, rng=seed)))
-    comparisons = _compare(*systems, seed=seed) if len(systems) == 2 else []
+    comparisons = _compare(*systems, seed=seed) if len(systems) == 2 else {}
     found: dict[str, Any] = dict(zip(("scores", "second"), map(_as_json, systems), strict=False))
     if comparisons:
-        found["comparison"] = {each.score: _tests(each) for each in comparisons}
+        found["comparison"] = {name: dataclasses.asdict(tests) for name, tests in comparisons.items()}
     return found, "\n\n".join(_sections(systems, comparisons))
 
 
-def _compare(first: _System, second: _System, *, seed: int) -> list[_Comparison]:
+def _compare(first: _System, second: _System, *, seed: int) -> dict[str, _Tests]:
     """Both tests for each score that has words to score."""
     from headway.evaluation import paired_bootstrap, sign_test
 
-    comparisons = []
+    comparisons = {}
     for name in first.intervals:
         kind, right = ("per_sentence_no_punct" if name.endswith("_no_punct") else "per_sentence"), name[:3]
         tally, other = getattr(first.scores, kind), getattr(second.scores, kind)
         a, b = (tally.heads, other.heads) if right == "uas" else (tally.arcs, other.arcs)
-        comparisons.append(_Comparison(name, sign_test(a, b), paired_bootstrap(a, b, tally.words, rng=seed)))
+        comparisons[name] = _Tests(sign_test(a, b), paired_bootstrap(a, b, tally.words, rng=seed))
     return comparisons
 
 
@@ -150,14 +149,7 @@ def _as_json(system: _System) -> dict[str, Any]:
     return {"file": system.name, **system.scores.to_dict(), "intervals": intervals}
 
 
-def _tests(comparison: _Comparison) -> dict[str, Any]:
-    return {
-        "sign_test": dataclasses.asdict(comparison.sign_test),
-        "paired_bootstrap": dataclasses.asdict(comparison.paired_bootstrap),
-    }
-
-
-def _sections(systems: Sequence[_System], comparisons: Sequence[_Comparison]) -> Iterable[str]:
+def _sections(systems: Sequence[_System], comparisons: Mapping[str, _Tests]) -> Iterable[str]:
     """The report, part by part."""
     scores = systems[0].scores
     sentences = len(scores.per_sentence.words)
@@ -204,14 +196,14 @@ def _interval(found: Interval | PairedBootstrap) -> str:
     return f"{found.low:.2f} to {found.high:.2f}"
 
 
-def _differences(comparisons: Sequence[_Comparison]) -> list[list[str]]:
+def _differences(comparisons: Mapping[str, _Tests]) -> list[list[str]]:
     rows = [["", "difference", "95% interval", "p", "more", "fewer", "as many", "p"]]
     titles = {name: title for title, name in _FIGURES.items()}
-    for each in comparisons:
-        sign, paired = each.sign_test, each.paired_bootstrap
+    for name, tests in comparisons.items():
+        sign, paired = tests.sign_test, tests.paired_bootstrap
         counts = [str(count) for count in (sign.wins, sign.losses, sign.ties)]
         difference = [f"{paired.difference:+.2f}", _interval(paired), f"{paired.p_value:.4f}"]
-        rows.append([titles[each.score], *difference, *counts, f"{sign.p_value:.4g}"])
+        rows.append([titles[name], *difference, *counts, f"{sign.p_value:.4g}"])
     return rows
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import typer
 
+from headway.cli.tables import counted
 from headway.errors import HeadwayError, TreebankError
 
 
@@ -79,7 +80,7 @@ class Skipped:
         self._first = self._first or error
 
     def __str__(self) -> str:
-        return f"{self.count} malformed {self.what}{'s' * (self.count != 1)} skipped; the first: {self._first}"
+        return f"{counted(self.count, f'malformed {self.what}')} skipped; the first: {self._first}"
 
     def report(self) -> None:
         """Print how many there were, if any."""

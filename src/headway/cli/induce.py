@@ -14,7 +14,7 @@ from headway.cli import options
 from headway.cli.failures import interrupted, require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.reading import load_parser
-from headway.cli.tables import printable
+from headway.cli.tables import counted, printable
 from headway.errors import TrainingError
 from headway.training.grammar_settings import GrammarSettings
 
@@ -136,7 +136,7 @@ def _draw(
         drawn = to_svg(automaton_drawing(automaton, names, title=title))
         for path, text in ((f"{stem}.svg", drawn), (f"{stem}.dot", automaton_dot(automaton, names, title=title))):
             write_file(path, text)
-        found_states, merges = _counted(automaton.states, "state"), _counted(automaton.merges, "merge")
+        found_states, merges = counted(automaton.states, "state"), counted(automaton.merges, "merge")
         typer.echo(f"{printable(stem)}.svg, .dot: {found_states} after {merges}")
 
 
@@ -151,14 +151,10 @@ def summary(output: Path, about: Mapping[str, Any]) -> str:
 
 def _described(settings: Mapping[str, Any], chosen: Mapping[str, Any]) -> Iterator[str]:
     yield f"head-automata grammar, {settings['method']}"
-    yield _counted(chosen["states"], "state")
+    yield counted(chosen["states"], "state")
     if settings["lexical"] is not None:
         yield settings["lexical"]
     if "iteration" in chosen:
         yield f"step {chosen['iteration']} of start {chosen['restart'] + 1}"
     if chosen["dev"] is not None:
         yield f"dev UAS {chosen['dev']:.2f} without punctuation"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

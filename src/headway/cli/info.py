@@ -14,7 +14,7 @@ import typer
 
 from headway.cli import options
 from headway.cli.failures import Skipped
-from headway.cli.signature import SummedFile, print_json, signature, signature_line
+from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed
 from headway.cli.tables import printable, table
 from headway.embedded import embedded_model
 from headway.errors import TemplateError
@@ -140,10 +140,7 @@ def _treebank_text(found: Statistics) -> str:
 
 def _describe_model(name: str, *, json: bool) -> None:
     found = _described(name)
-    with SummedFile(name) as file:
-        while file.read1(1 << 20):
-            pass
-    signed = signature(None, {}, [file])
+    signed = signature(None, {}, [summed(name)])
     if json:
         print_json({"signature": signed, "kind": "model", **found.data})
         return

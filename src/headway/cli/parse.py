@@ -133,7 +133,7 @@ def parse(
         raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)
-    skipped, unproved, unsure, negative = Skipped(), UnprovedTrees(), UnsureArcs(unsure_below), NegativeMarginals()
+    skipped, doubts = Skipped(), Doubts(unsure_below)
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
@@ -141,82 +141,53 @@ def parse(
             yield from parser.parse(portion, mbr=mbr, exact=exact, threads=threads, retag=retag)
             sys.stdout.flush()  # for whoever is typing
 
-    parsed: Iterable[Parsed] = negative.watch(unsure.watch(unproved.watch(trees())))
+    parsed: Iterable[Parsed] = doubts.watch(trees())
     if output != "-" or not sys.stdout.isatty():
         parsed = counted(parsed)
     _write(parsed, remarks, write_as, output)
     skipped.report()
-    unproved.report()
-    unsure.report()
-    negative.report()
+    doubts.report()
 
 
-class UnprovedTrees:
-    """Counts the trees that are not proved to be the model's best."""
+class Doubts:
+    """Counts what is doubtful about the trees: those not proved to be the best, improbable arcs, negative marginals."""
 
-    def __init__(self) -> None:
-        self._sentences = 0
-        self._unproved = 0
+    def __init__(self, unsure_below: float | None) -> None:
+        self._below = unsure_below
+        self._sentences = self._unproved = 0
+        self._arcs = self._unsure = 0
+        self._possible = self._negative = self._tiny = self._with_negative = 0
 
     def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
         """The same trees, counted as they go by."""
         for found in parsed:
             self._sentences += 1
             self._unproved += not found.is_proved
-            yield found
-
-    def report(self) -> None:
-        """Print how many there were, if any."""
-        if self._unproved:
-            typer.echo(f"headway: {self._unproved} of {self._sentences} trees are not proved to be the best", err=True)
-
-
-class UnsureArcs:
-    """Counts the arcs less probable than a threshold, if there is one."""
-
-    def __init__(self, unsure_below: float | None) -> None:
-        self._below = unsure_below
-        self._arcs = 0
-        self._unsure = 0
-
-    def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-        """The same trees, their arcs counted as they go by."""
-        for found in parsed:
             if self._below is not None:
                 self._arcs += len(found.sentence)
                 self._unsure += int((found.confidence.arcs < self._below).sum())
-            yield found
-
-    def report(self) -> None:
-        """Print how many there were, if there is a threshold."""
-        if self._below is not None:
-            typer.echo(f"headway: {self._unsure} of {self._arcs} arcs are less probable than {self._below:g}", err=True)
-
-
-class NegativeMarginals:
-    """Counts the arcs with negative marginals: those of spectral grammars are only approximately probabilities."""
-
-    def __init__(self) -> None:
-        self._sentences = self._arcs = self._negative = self._tiny = 0
-
-    def watch(self, parsed: Iterable[Parsed]) -> Iterator[Parsed]:
-        """The same trees, counted as they go by."""
-        for found in parsed:
             negative, tiny = found.floored
-            self._arcs += len(found.sentence) ** 2
+            self._possible += len(found.sentence) ** 2
             self._negative += negative
             self._tiny += tiny
-            self._sentences += negative > 0
+            self._with_negative += negative > 0
             yield found
 
     def report(self) -> None:
-        """Print how many there were, if any."""
-        if self._negative:
-            typer.echo(
-                f"headway: {self._negative} of {self._arcs} possible arcs, in {self._sentences} sentences, had a "
+        """Print what there was, and how many unsure arcs if there is a threshold for them."""
+        for line in self._lines():
+            typer.echo(f"headway: {line}", err=True)
+
+    def _lines(self) -> Iterator[str]:
+        if self._unproved:
+            yield f"{self._unproved} of {self._sentences} trees are not proved to be the best"
+        if self._below is not None:
+            yield f"{self._unsure} of {self._arcs} arcs are less probable than {self._below:g}"
+        if self._negative:  # those of spectral grammars are only approximately probabilities
+            yield (
+                f"{self._negative} of {self._possible} possible arcs, in {self._with_negative} sentences, had a "
                 f"negative marginal under the spectral grammar, and {self._tiny} a tiny one; they are taken as nearly "
-                "impossible",
-                err=True,
+                "impossible"
             )
 
 

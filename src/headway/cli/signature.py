@@ -66,6 +66,14 @@ class SummedFile(io.BufferedReader):
             self.close()
 
 
+def summed(name: str) -> SummedFile:
+    """A file, read for its checksum."""
+    with SummedFile(name) as file:
+        while file.read1(1 << 20):
+            pass
+    return file
+
+
 def summed_or_none(name: str | None) -> AbstractContextManager[SummedFile | None]:
     """The file, if there is one."""
     return nullcontext() if name is None else SummedFile(name)

@@ -26,6 +26,14 @@ def printable(text: str) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "document"), counted(2, "mention")
+    ('1 document', '2 mentions')
+    """
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     first, *rest = row
     width, *others = widths

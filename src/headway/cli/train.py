@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headway.cli import options
 from headway.cli.failures import interrupted, note, require_one_standard_input
 from headway.cli.progress import training_progress
-from headway.cli.tables import printable
+from headway.cli.tables import counted, printable
 from headway.training.settings import Settings
+
+if TYPE_CHECKING:
+    from headway.learning.monitor import Show
 
 EXAMPLES = (
     "headway train train.conllu --dev dev.conllu -o model.headway",
@@ -51,16 +55,24 @@ def train(
     folder = checkpoint_for(output, checkpoint)
     require_trainable(settings, text=text is not None)
     from headway.pipeline import Parser
+
+    with resumable(folder) as show:
+        parser = Parser.train(train, dev, text=text, threads=threads, checkpoint=folder, show=show, **settings)
+        parser.save(output, max_megabytes=max_megabytes)
+    typer.echo(summary(output, parser.model.about))
+
+
+@contextmanager
+def resumable(checkpoint: Path) -> Iterator[Show | None]:
+    """Progress of a training that is saved within; afterwards its checkpoint goes. Ctrl-C says how to resume."""
     from headway.training.stages import remove_stages
 
     try:
         with training_progress() as show:
-            parser = Parser.train(train, dev, text=text, threads=threads, checkpoint=folder, show=show, **settings)
+            yield show
     except KeyboardInterrupt:
-        raise interrupted(remedy(folder)) from None
-    parser.save(output, max_megabytes=max_megabytes)
-    remove_stages(folder)
-    typer.echo(summary(output, parser.model.about))
+        raise interrupted(_remedy(checkpoint)) from None
+    remove_stages(checkpoint)
 
 
 def require_trainable(settings: dict[str, Any], *, text: bool) -> None:
@@ -103,7 +115,7 @@ def _figures(settings: Mapping[str, Any], about: Mapping[str, Any], rules: int |
         return []
     best = about["best_pass"]
     dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
-    given = [] if rules is None else [f"{rules} rule{'s' * (rules != 1)}"]
+    given = [] if rules is None else [counted(rules, "rule")]
     score = [] if dev is None else [f"dev UAS {dev:.2f} without punctuation"]
     return [settings["learner"], *given, f"C {settings['c']:g}", f"pass {best} of {settings['epochs']}", *score]
 
@@ -119,7 +131,7 @@ def _known(heads: Mapping[str, int] | None) -> list[str]:
     return [] if heads is None else [f"known heads: {heads['known']:,} of {heads['words']:,}"]
 
 
-def remedy(checkpoint: Path) -> str:
+def _remedy(checkpoint: Path) -> str:
     """What to do after an interruption."""
     if checkpoint.is_dir() and not any(checkpoint.iterdir()):
         checkpoint.rmdir()  # made for a first stage that was not finished
