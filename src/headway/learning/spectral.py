@@ -1,4 +1,4 @@
-"""Spectral learning of operator automata: statistics of substrings, an SVD per head and direction (luque2012 section 3).
+"""Spectral learning of operator automata: substring statistics, an SVD per head and direction (luque2012 section 3).
 
 Every head symbol and direction has its own automaton, learnt by algorithm 1 from the `ModifierTrie`. Let P(u, v) be the
 expected number of occurrences of the string v u in START x STOP, for x a modifier sequence, and P_a(u, v) that of
