@@ -23,7 +23,6 @@ from headway.drawing.automaton import (
     RADIUS,
     automaton_dot,
     automaton_drawing,
-    automaton_svg,
     drawn_arrows,
 )
 from headway.drawing.primitives import Cubic, Drawing, Group, Line, Move, Path, Point, Polygon, Text
@@ -394,7 +393,7 @@ def test_a_picture_that_finds_no_room_at_first_is_made_larger(monkeypatch: pytes
 @settings(max_examples=10)
 @given(wild_names, wild.map("".join))
 def test_any_names_come_back_from_the_svg(names: list[str], title: str) -> None:
-    root = ElementTree.fromstring(automaton_svg(paper(), names, title=title))
+    root = ElementTree.fromstring(to_svg(automaton_drawing(paper(), names, title=title)))
     assert root.findtext(f"{NAMESPACE}title") == title
     assert root.get("role") == "img"
     assert root.get("aria-label") == title
@@ -408,7 +407,7 @@ def test_any_names_come_back_from_the_svg(names: list[str], title: str) -> None:
 
 
 def test_the_same_automaton_gives_the_same_bytes() -> None:
-    first, again = automaton_svg(paper(), NAMES), automaton_svg(paper(), NAMES)
+    first, again = to_svg(automaton_drawing(paper(), NAMES)), to_svg(automaton_drawing(paper(), NAMES))
     assert first == again
     assert first == to_svg(automaton_drawing(paper(), NAMES, title="Automaton", least=0.02))
     assert automaton_dot(paper(), NAMES) == automaton_dot(paper(), NAMES)
@@ -423,7 +422,7 @@ def test_an_automaton_without_sequences() -> None:
 
 
 def test_what_cannot_be_drawn_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for draw in (automaton_dot, automaton_svg):
+    for draw in (automaton_dot, automaton_drawing):
         with pytest.raises(ShapeError, match="symbol 4, but there are 3 names"):
             draw(paper(), NAMES[:3])
     monkeypatch.setattr(drawing_module, "MOST_ARROWS", 5)

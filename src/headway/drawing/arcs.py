@@ -59,10 +59,7 @@ def _arch(placed: PlacedArc, base: float, level: float, up: int) -> tuple[Segmen
     start, end = (placed.head_x, base), (placed.modifier_x, base + up * _ARROW[0])
     way = 1 if end[0] > start[0] else -1
     half = placed.arc.label_width / 2
-    near, far = (
-        placed.label_x - way * half,
-        placed.label_x + way * half,
-    )  # the two ends of the label, the one nearer to the head first
+    near, far = placed.label_x - way * half, placed.label_x + way * half  # the label's ends, as seen from the head
     first = min(_CORNER[0], max(LABEL_SPACE - _GAP, abs(near - start[0]) - _GAP))
     second = min(_CORNER[0], max(LABEL_SPACE - _GAP, abs(end[0] - far) - _GAP))
     tall = min(_CORNER[1], abs(level - end[1]))

@@ -1,7 +1,6 @@
 """A deterministic automaton with counts as a picture: states and the arrows between them (luque2012, figure 3).
 
-`automaton_dot` gives text for Graphviz; `automaton_drawing` and `automaton_svg` use Headway's own layout,
-`graph_layout`. In all of them
+`automaton_dot` gives text for Graphviz; `automaton_drawing` uses Headway's own layout, `graph_layout`. In both
 
 - the start is called I, the other states go by their numbers. A state shows how probable STOP is, and how probable a
   symbol is for which it has no transition ("lost"), if that is at least `least`;
@@ -17,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headway.arrays import Floats
 from headway.drawing import palette
 from headway.drawing.graph_layout import (
     ARROW,
@@ -34,7 +33,6 @@ from headway.drawing.graph_layout import (
     within,
 )
 from headway.drawing.primitives import (
-    CIRCLE,
     Cubic,
     Drawing,
     Group,
@@ -45,16 +43,15 @@ from headway.drawing.primitives import (
     Point,
     Polygon,
     Text,
+    corner,
+    disc,
     mixed,
 )
-from headway.drawing.svg import to_svg
-from headway.drawing.text_width import text_width
+from headway.drawing.text_width import counted, text_width
 from headway.errors import ShapeError, SizeError
 
 if TYPE_CHECKING:  # drawing does not load numba
     from headway.inference.forward_states import StateAutomaton
-
-Floats = NDArray[np.float64]
 
 MOST_ARROWS = 60
 LABEL_SIZE = 10.5
@@ -64,7 +61,6 @@ _LABEL_WIDTH = 105.0  # longer labels are broken into lines
 _MARGIN = 16.0
 _THIN, _THICK = 0.8, 4.0
 _TITLE_ROW, _CAPTION_ROW = 26.0, 16.0
-_CORNERS = 48  # of the polygon that fills a circle
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +118,6 @@ def automaton_dot(automaton: StateAutomaton, names: Sequence[str], *, title: str
     return "\n".join([*lines, "}", ""])
 
 
-def automaton_svg(
-    automaton: StateAutomaton, names: Sequence[str], *, title: str = "Automaton", least: float = 0.02
-) -> str:
-    """`automaton_drawing` as the text of an SVG file."""
-    return to_svg(automaton_drawing(automaton, names, title=title, least=least))
-
-
 def automaton_drawing(
     automaton: StateAutomaton, names: Sequence[str], *, title: str = "Automaton", least: float = 0.02
 ) -> Drawing:
@@ -183,9 +172,10 @@ def drawn_arrows(automaton: StateAutomaton, least: float) -> tuple[list[Arrow], 
     ]
     every.sort(key=lambda arrow: (arrow.source, arrow.target))
     drawn = every
-    for rare in sorted(every, key=lambda arrow: (arrow.count, arrow.source, arrow.target)):
-        fewer = [arrow for arrow in drawn if arrow is not rare]
-        if rare.probability < least and len(distances(automaton.start, fewer)) == automaton.states:
+    rare = [arrow for arrow in every if arrow.probability < least]
+    for rarest in sorted(rare, key=lambda arrow: (arrow.count, arrow.source, arrow.target)):
+        fewer = [arrow for arrow in drawn if arrow is not rarest]
+        if len(distances(automaton.start, [(arrow.source, arrow.target) for arrow in fewer])) == automaton.states:
             drawn = fewer
     return drawn, len(every) - len(drawn)
 
@@ -221,15 +211,7 @@ def _shares(automaton: StateAutomaton, state: int, least: float) -> list[str]:
 
 
 def _hidden_text(hidden: int, least: float) -> str:
-    return f"{_number(hidden, 'arrow')} rarer than {least:g} not drawn" if hidden else ""
-
-
-def _number(count: int, thing: str) -> str:
-    """
-    >>> _number(1, "arrow"), _number(1200, "arrow")
-    ('1 arrow', '1,200 arrows')
-    """
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+    return f"{counted(hidden, 'arrow')} rarer than {least:g} not drawn" if hidden else ""
 
 
 def _dot_text(text: str) -> str:
@@ -324,14 +306,12 @@ def _point(place: Floats) -> Point:
 def _state_marks(automaton: StateAutomaton, state: int, place: Point, least: float) -> tuple[Mark, ...]:
     x, y = place
     fill = mixed("#ffffff", palette.CELLS[1], automaton.stop_probability(state))
-    angles = np.linspace(0, 2 * np.pi, _CORNERS, endpoint=False).tolist()
-    corners = tuple((x + RADIUS * float(np.cos(angle)), y + RADIUS * float(np.sin(angle))) for angle in angles)
     edge = 2.2 if state == automaton.start else 1.25
     said = _shares(automaton, state, least)
     top = y + 2 - 5 * (len(said) - 1)
     shares = (Text(x, top + 12.5 + 11 * row, line, _STOP_SIZE, palette.WORD) for row, line in enumerate(said))
     return (
-        Polygon(corners, fill),
+        disc(place, RADIUS, fill, corners=48),
         _circle(place, edge),
         Text(x, top, _name(automaton, state), _NAME_SIZE, palette.WORD, bold=True),
         *shares,
@@ -340,18 +320,10 @@ def _state_marks(automaton: StateAutomaton, state: int, place: Point, least: flo
 
 def _circle(place: Point, width: float) -> Path:
     x, y = place
-    r, c = RADIUS, RADIUS * CIRCLE
-    return Path(
-        (
-            Move((x + r, y)),
-            Cubic((x + r, y + c), (x + c, y + r), (x, y + r)),
-            Cubic((x - c, y + r), (x - r, y + c), (x - r, y)),
-            Cubic((x - r, y - c), (x - c, y - r), (x, y - r)),
-            Cubic((x + c, y - r), (x + r, y - c), (x + r, y)),
-        ),
-        palette.LABEL,
-        width,
-    )
+    right, below, left, above = (x + RADIUS, y), (x, y + RADIUS), (x - RADIUS, y), (x, y - RADIUS)
+    lower = corner(right, below), corner(below, left, level=True)
+    upper = corner(left, above), corner(above, right, level=True)
+    return Path((Move(right), *lower, *upper), palette.LABEL, width)
 
 
 def _entry(place: Point) -> list[Mark]:
@@ -363,7 +335,7 @@ def _entry(place: Point) -> list[Mark]:
 
 
 def _state_title(automaton: StateAutomaton, state: int) -> str:
-    said = [_number(int(automaton.visits[state]), "visit"), *_shares(automaton, state, 0.0)]
+    said = [counted(int(automaton.visits[state]), "visit"), *_shares(automaton, state, 0.0)]
     return f"state {_name(automaton, state)}: {', '.join(said)}"
 
 
@@ -376,9 +348,9 @@ def _caption(automaton: StateAutomaton, hidden: int, least: float) -> list[str]:
     """How to read the drawing, and what it shows."""
     total = int(automaton.stops.sum()) + automaton.lost
     facts = [
-        _number(automaton.states, "state"),
-        _number(automaton.merges, "merge"),
-        _number(total, "sequence") + (f", {automaton.lost:,} of them lost" if automaton.lost else ""),
+        counted(automaton.states, "state"),
+        counted(automaton.merges, "merge"),
+        counted(total, "sequence") + (f", {automaton.lost:,} of them lost" if automaton.lost else ""),
         _hidden_text(hidden, least),
     ]
     return [

@@ -30,11 +30,11 @@ from headway.drawing.primitives import (
     Mark,
     Move,
     Path,
-    Polygon,
     Rectangle,
     Segment,
     Text,
     corner,
+    disc,
     mixed,
 )
 from headway.drawing.text_width import text_width
@@ -59,7 +59,6 @@ _BESIDE = 2.6  # from the line of a right arc to that of a wrong one
 _CORNER = 4.0
 _ARC_WIDTH, _WRONG_WIDTH, _WRONG_DASH = 1.2, 1.5, (3.0, 2.2)
 _SLACK = {False: 1.14, True: 1.25}  # by bold: how much wider than Helvetica a font may be
-_CORNERS = 12  # of the polygon that draws a dot
 _LEGEND_ROW, _SAMPLE, _SAMPLE_SPACE = 18.0, 26.0, 16.0
 _PRINT_LINE = 520.0
 
@@ -167,7 +166,7 @@ class _Sheet:
             arc = Path(segments, cluster.colour, _ARC_WIDTH)
             if wrong:
                 arc = Path(segments, palette.WRONG, _WRONG_WIDTH, _WRONG_DASH)
-            dot = _dot(x + places[node].x, middle[node], cluster.colour)
+            dot = disc((x + places[node].x, middle[node]), _DOT, cluster.colour, corners=12)
             rows.append(Group(self._titles[node], (arc, dot, *labels[node].marks(x, middle[node], palette.WORD))))
         return rows
 
@@ -244,21 +243,9 @@ def _connection(
     )
     if not head.capped:
         return Move((rail, head_y + drop)), *down
-    aside = _DOT * math.sqrt(
-        0.5
-    )  # from the lower left of the dot, as the line from its own antecedent comes from the left
+    aside = _DOT * math.sqrt(0.5)  # the lower left of the dot: the line from its own antecedent comes from the left
     start = (x + head.x - aside, head_y + aside)
     return Move(start), corner(start, (rail, start[1] + radius), level=True), *down
-
-
-_ROUND = tuple(
-    (_DOT * math.cos(corner * math.tau / _CORNERS), _DOT * math.sin(corner * math.tau / _CORNERS))
-    for corner in range(_CORNERS)
-)
-
-
-def _dot(x: float, y: float, colour: str) -> Polygon:
-    return Polygon(tuple((x + dx, y + dy) for dx, dy in _ROUND), colour)
 
 
 def _chip_width(cluster: Cluster) -> float:

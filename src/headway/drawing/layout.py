@@ -192,15 +192,11 @@ def levels(arcs: Sequence[Arc]) -> list[int]:
     for position, number in enumerate(order):
         arc = arcs[number]
         if arc.head:
-            below = (i for i in order[:position] if _share_a_stretch(arcs[i], arc))
+            below = (i for i in order[:position] if max(arcs[i].left, arc.left) < min(arcs[i].right, arc.right))
         else:
             below = (i for i in order[:position] if arcs[i].head and arcs[i].left <= arc.modifier <= arcs[i].right)
         found[number] = 1 + max((found[i] for i in below), default=0)
     return found
-
-
-def _share_a_stretch(a: Arc, b: Arc) -> bool:
-    return max(a.left, b.left) < min(a.right, b.right)
 
 
 def _order_at(word: int, arc: Arc) -> tuple[int, int, int]:

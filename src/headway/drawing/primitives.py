@@ -6,6 +6,7 @@ Lengths are CSS pixels, x to the right and y down. A drawing is independent of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -91,15 +92,15 @@ class Rectangle:
     stroke_width: float = 1.0
 
 
+Mark: TypeAlias = Text | Path | Polygon | Rectangle
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Marks that belong together; `title` is what a browser shows when the pointer rests on them."""
 
     title: str
-    marks: tuple[Text | Path | Polygon | Rectangle, ...]
-
-
-Mark: TypeAlias = Text | Path | Polygon | Rectangle
+    marks: tuple[Mark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,13 @@ def corner(start: Point, end: Point, *, level: bool = False) -> Cubic:
     if level:
         return Cubic((x0 + dx, y0), (x1, y1 - dy), end)
     return Cubic((x0, y0 + dy), (x1 - dx, y1), end)
+
+
+def disc(middle: Point, radius: float, colour: str, *, corners: int) -> Polygon:
+    """A filled circle, as a polygon with this many corners."""
+    x, y = middle
+    angles = [number * math.tau / corners for number in range(corners)]
+    return Polygon(tuple((x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles), colour)
 
 
 def mixed(pale: str, full: str, share: float) -> str:

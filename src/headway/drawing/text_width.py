@@ -1,7 +1,8 @@
 """The approximate width of a text without a font: the advance widths of Helvetica, shared by Arial and Liberation Sans.
 
 Accented letters are as wide as plain ones. East Asian wide characters are as wide as they are high, combining
-marks take no room, and all others count as an average capital or small letter. `columns` gives the width in a terminal.
+marks take no room, and all others count as an average capital or small letter. `columns` gives the width in a terminal,
+and `counted` the words for a number of things.
 """
 
 from __future__ import annotations
@@ -90,3 +91,11 @@ def cut(text: str, most: int, ellipsis: str = "…") -> str:
             break
         kept += character
     return kept + ellipsis
+
+
+def counted(count: int, thing: str) -> str:
+    """
+    >>> counted(1, "mention"), counted(1200, "mention")
+    ('1 mention', '1,200 mentions')
+    """
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
