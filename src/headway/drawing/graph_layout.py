@@ -11,17 +11,15 @@ again with more room. O(E^2) for E arrows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Bools, Floats, Ints
 from headway.drawing.primitives import Point
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Costs = NDArray[np.int16]
 
 RADIUS = 34.0  # of a state
@@ -42,16 +40,6 @@ _ORDERS = 24
 _ROOMS = (1.0, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0, 4.0)
 _COVERED, _ON_LINE, _MEETING, _CROSSING, _NEAR = 1000, 60, 20, 6, 3
 _BENT, _ASIDE, _HIDDEN = 60.0, 15.0, 40.0
-
-
-class Ends(Protocol):
-    """Anything that leads from one state to another."""
-
-    @property
-    def source(self) -> int: ...
-
-    @property
-    def target(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +78,18 @@ def graph_layout(nodes: int, start: int, links: Sequence[Link]) -> tuple[list[Po
     return best
 
 
-def distances(start: int, links: Sequence[Ends]) -> dict[int, int]:
-    """How many arrows away from the start each reachable state is."""
+def distances(start: int, pairs: Collection[tuple[int, int]]) -> dict[int, int]:
+    """How many arrows away from the start each reachable state is; an arrow leads from the first to the second."""
     distance, border = {start: 0}, {start}
     while border:
-        border = {link.target for link in links if link.source in border} - distance.keys()
+        border = {target for source, target in pairs if source in border} - distance.keys()
         distance |= dict.fromkeys(border, max(distance.values()) + 1)
     return distance
 
 
 def _layers(nodes: int, start: int, links: Sequence[Link]) -> tuple[list[list[int]], list[float]]:
     """The states by distance from the start, each layer from top to bottom, and the height of each state."""
-    distance = distances(start, links)
+    distance = distances(start, [(link.source, link.target) for link in links])
     layers: list[list[int]] = [[] for _ in range(max(distance.values()) + 1)]
     for state in range(nodes):
         layers[distance[state]].append(state)
@@ -302,8 +290,7 @@ def _clipped(curves: Floats, source: Floats, target: Floats) -> tuple[Floats, Fl
 def points_at(curves: Floats, t: Floats) -> Floats:
     """Points of the curves (..., 4, 2) at the parameters (T,): (..., T, 2)."""
     weights: Floats = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], axis=1)
-    points: Floats = weights @ curves
-    return points
+    return weights @ curves
 
 
 def part_of(curve: Floats, a: float, b: float) -> Floats:
@@ -321,8 +308,8 @@ def part_of(curve: Floats, a: float, b: float) -> Floats:
 def _on_states(boxes: Floats, states: Floats) -> Bools:
     """Whether boxes (..., 4) and the circles (S, 2) touch: (..., S)."""
     nearest = np.clip(states, boxes[..., None, :2], boxes[..., None, 2:])
-    touch: Bools = np.linalg.norm(nearest - states, axis=-1) < RADIUS + _GAP + 1
-    return touch
+    apart: Floats = np.linalg.norm(nearest - states, axis=-1)
+    return apart < RADIUS + _GAP + 1
 
 
 def _through(points: Floats, states: Floats) -> Bools:
@@ -337,16 +324,14 @@ def _overlap(boxes: Floats, others: Floats) -> Bools:
     left, top, right, bottom = (boxes[..., i, None] for i in range(4))
     x, y = _BETWEEN
     across = (left < others[:, 2] + x) & (others[:, 0] < right + x)
-    touch: Bools = across & (top < others[:, 3] + y) & (others[:, 1] < bottom + y)
-    return touch
+    return across & (top < others[:, 3] + y) & (others[:, 1] < bottom + y)
 
 
 def within(boxes: Floats, points: Floats) -> Bools:
     """Whether points (..., 2) are in boxes (..., 4)."""
     x, y = points[..., 0], points[..., 1]
     across = (x > boxes[..., 0] - _GAP) & (x < boxes[..., 2] + _GAP)
-    inside: Bools = across & (y > boxes[..., 1] - _GAP) & (y < boxes[..., 3] + _GAP)
-    return inside
+    return across & (y > boxes[..., 1] - _GAP) & (y < boxes[..., 3] + _GAP)
 
 
 def _hold(boxes: Floats, lines: Floats) -> Bools:
@@ -355,10 +340,10 @@ def _hold(boxes: Floats, lines: Floats) -> Bools:
     return held
 
 
-def _crossings(lines: Floats, others: Floats) -> NDArray[np.int64]:
+def _crossings(lines: Floats, others: Floats) -> Ints:
     """How often the lines (K, M, 2) cross the lines (O, M, 2): (K, O)."""
     split = _split(lines, others) & _split(others, lines).transpose(1, 0, 3, 2)
-    crossed: NDArray[np.int64] = np.count_nonzero(split, axis=(2, 3))
+    crossed: Ints = np.count_nonzero(split, axis=(2, 3))
     return crossed
 
 
@@ -378,8 +363,7 @@ def _near(points: Floats, others: Floats, distance: float) -> Bools:
     """Whether points (K, M, 2) are near points (O, N, 2): (K, O, M, N)."""
     x = points[:, None, :, None, 0] - others[None, :, None, :, 0]
     y = points[:, None, :, None, 1] - others[None, :, None, :, 1]
-    near: Bools = x * x + y * y < distance**2
-    return near
+    return x * x + y * y < distance**2
 
 
 def _between(one: _Candidates, other: _Candidates) -> Costs:

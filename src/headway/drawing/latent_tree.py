@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headway.drawing.text_width import counted
 from headway.errors import ArcError, HeadsError, ShapeError
+from headway.treebank.trees import children_of
 
 # White text is readable on all of them. Any two of them, and the colour of errors, are more than 20 apart in CIELAB,
 # also for readers who do not see red or green.
@@ -77,9 +79,7 @@ def latent_tree(heads: ArrayLike, mentions: int, wrong: Collection[int] = ()) ->
             raise ArcError(f"node {node} cannot be wrong; expected a mention's node, from 1 to {mentions}")
         if not checked[node]:
             raise ArcError(f"node {node} cannot be wrong: it hangs below the root and starts a cluster")
-    below: list[list[int]] = [[] for _ in checked]
-    for node, head in enumerate(checked[1:], start=1):
-        below[head].append(node)
+    below = children_of(checked)
     clusters: list[Cluster] = []
     number = 0
     for first in below[0]:
@@ -106,14 +106,6 @@ def _checked(heads: ArrayLike, mentions: int) -> tuple[int, ...]:
         m = int(np.argmax(wrong))
         raise HeadsError(f"heads[{m}] is {array[m]}; expected 0 or the node of an earlier mention, below {m}")
     return tuple(array.tolist())
-
-
-def counted(count: int, thing: str) -> str:
-    """
-    >>> counted(1, "mention"), counted(1200, "mention")
-    ('1 mention', '1,200 mentions')
-    """
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def alone_text(count: int) -> str:
