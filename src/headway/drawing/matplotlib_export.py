@@ -141,16 +141,6 @@ def _write(axes: Axes, mark: Text, order: int, background: str | None, scale: di
 def _vertices(path: Stroke) -> tuple[list[tuple[float, float]], list[int]]:
     from matplotlib.path import Path as Curve
 
-    vertices, codes = [], []
-    for segment in path.segments:
-        match segment:
-            case Move(to):
-                vertices.append(to)
-                codes.append(int(Curve.MOVETO))
-            case Line(to):
-                vertices.append(to)
-                codes.append(int(Curve.LINETO))
-            case Cubic(first, second, to):
-                vertices += [first, second, to]
-                codes += [int(Curve.CURVE4)] * 3
-    return vertices, codes
+    codes = {Move: int(Curve.MOVETO), Line: int(Curve.LINETO), Cubic: int(Curve.CURVE4)}
+    vertices = [point for segment in path.segments for point in segment]
+    return vertices, [codes[type(segment)] for segment in path.segments for _ in segment]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Point: TypeAlias = tuple[float, float]
 Anchor: TypeAlias = Literal["start", "middle", "end"]
@@ -35,22 +35,19 @@ class Text:
     rotation: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Lift the pen."""
 
     to: Point
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A straight line."""
 
     to: Point
 
 
-@dataclass(frozen=True, slots=True)
-class Cubic:
+class Cubic(NamedTuple):
     """A cubic Bézier curve with two control points."""
 
     first: Point

@@ -12,6 +12,7 @@ from headway.drawing.primitives import Cubic, Drawing, Group, Line, Mark, Move, 
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', sans-serif"
 _HALO = 4.0
+_LETTERS = {Move: "M", Line: "L", Cubic: "C"}
 _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # what XML 1.0 cannot hold
 
 
@@ -100,13 +101,7 @@ def _element(name: str, content: str | None = None, **attributes: str | None) ->
 
 
 def _segment(segment: Move | Line | Cubic) -> str:
-    match segment:
-        case Move(to):
-            return f"M{_point(to)}"
-        case Line(to):
-            return f"L{_point(to)}"
-        case Cubic(first, second, to):
-            return f"C{_point(first)} {_point(second)} {_point(to)}"
+    return _LETTERS[type(segment)] + " ".join(map(_point, segment))
 
 
 def _point(point: Point) -> str:

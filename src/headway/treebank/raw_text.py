@@ -14,7 +14,8 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BufferedReader
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ _BLANK_LINE = re.compile(r"(?:\r\n|\n|\r(?!\n))[^\S\r\n]*(?:\r\n|\n|\r)\s*|\u202
 _LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")
 _LAST_STOP = re.compile(r".*[.!?]\s", re.DOTALL)
 _LAST_SPACE = re.compile(r".*\s", re.DOTALL)
-_SEPARATORS = re.compile(r"[ \t\r\n\f\v]+")
+_TOKEN = re.compile(r"[^ \t\r\n\f\v]+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,16 +218,11 @@ def pretokenised(source: PathOrStream) -> Iterator[Sentence]:
     """
     name = name_of(source, "standard input")
     for number, offset, line in _lines(source):
-        words, offsets = [], []
-        start = 0
-        for match in _SEPARATORS.finditer(line + "\n"):
-            if match.start() > start:
-                words.append(line[start : match.start()])
-                offsets.append((offset + start, offset + match.start()))
-            start = match.end()
+        words = list(_TOKEN.finditer(line))
         if words:
-            tokens = ((word, (word,), True) for word in words)
-            yield sentence_from_tokens(tokens, tuple(offsets), Place(name, number))
+            tokens = ((word[0], (word[0],), True) for word in words)
+            offsets = tuple((offset + word.start(), offset + word.end()) for word in words)
+            yield sentence_from_tokens(tokens, offsets, Place(name, number))
 
 
 def _lines(source: PathOrStream) -> Iterator[tuple[int, int, str]]:
@@ -279,7 +275,7 @@ def _decoded(source: PathOrStream) -> Iterator[str]:
     line, read = 1, 0
     try:
         with open_source(source) as stream:
-            for piece in _pieces(stream):
+            for piece in chain(iter(partial(stream.read1, _BYTES), b""), [b""]):
                 held = decoder.getstate()[0]  # the start of a character whose end is in this piece
                 try:
                     text = decoder.decode(piece, final=not piece)
@@ -291,13 +287,6 @@ def _decoded(source: PathOrStream) -> Iterator[str]:
                     yield text
     except READ_ERRORS as error:
         raise TreebankError(f"the data break off after this line ({error}); get a complete copy", name, line) from None
-
-
-def _pieces(stream: BufferedReader) -> Iterator[bytes]:
-    """What can be read at once, piece by piece, and b"" at the end."""
-    while piece := stream.read1(_BYTES):
-        yield piece
-    yield b""
 
 
 def _not_utf8(error: UnicodeDecodeError, name: str, line: int, start: int) -> TreebankError:
