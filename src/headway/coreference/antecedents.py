@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.arrays import Ints
+from headway.arrays import Bools, Ints
 from headway.coreference.attributes import PRONOUN
 from headway.coreference.coding import CodedDocument
 from headway.coreference.pairs import Atoms, are_initials, pair_atoms, shared_words
@@ -57,16 +57,13 @@ class Sieves:
         return Antecedents(antecedent, start, pair_atoms(coded, antecedent, start))
 
 
-def right_arcs(antecedents: Antecedents, clusters: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def right_arcs(antecedents: Antecedents, clusters: Ints) -> Bools:
     """Which arcs (K,) a tree of these clusters may have: within a cluster, and from the root to its first mention."""
     antecedent, mention = antecedents.antecedent, antecedents.mention
     is_first = np.zeros(len(clusters) + 1, np.bool_)
     is_first[1 + np.unique(clusters, return_index=True)[1]] = True
     cluster = np.concatenate(([-1], clusters))
-    right: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.where(
-        antecedent == 0, is_first[mention], cluster[antecedent] == cluster[mention]
-    )
-    return right
+    return np.where(antecedent == 0, is_first[mention], cluster[antecedent] == cluster[mention])
 
 
 @kernel

@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Ints
-from headway.coreference.entity_marks import MarksError, Span, read_spans, shown, write_spans
+from headway.coreference.entity_marks import MarksError, Span, read_spans, write_spans
 from headway.errors import TreebankError
 from headway.treebank import Place, Sentence, read_treebank, write_treebank
+from headway.treebank.conll_reader import shown
 from headway.treebank.streams import PathOrStream
 
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc(?:\s+id\s*=(.*))?\s*")

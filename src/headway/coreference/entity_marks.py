@@ -19,7 +19,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, pairwise
+from operator import attrgetter
 from typing import NamedTuple
+
+from headway.treebank.conll_reader import shown
 
 _MARK = re.compile(
     r"(?P<opens>\()?(?P<name>[^()\[\]-]+)(?:\[(?P<part>[1-9][0-9]{0,5})/(?P<parts>[1-9][0-9]{0,5})\])?"
@@ -119,7 +122,8 @@ def write_spans(spans: Iterable[Span]) -> dict[int, str]:
     >>> write_spans([Span("1", (1, 2, 3), "person"), Span("2", (3,))])
     {1: '(1-person', 3: '(2)1)'}
     """
-    pieces = [piece for _, group in groupby(sorted(spans, key=_by_name), _by_name) for piece in _pieces(list(group))]
+    by_name = attrgetter("name")
+    pieces = [piece for _, group in groupby(sorted(spans, key=by_name), by_name) for piece in _pieces(list(group))]
     pieces.sort(key=lambda piece: (piece.start, -piece.end))
     opening: defaultdict[int, list[str]] = defaultdict(list)
     single: defaultdict[int, list[str]] = defaultdict(list)
@@ -250,14 +254,5 @@ def _cut(runs: list[tuple[int, ...]], parts: int) -> list[tuple[int, ...]]:
     return result
 
 
-def _by_name(span: Span) -> str:
-    return span.name
-
-
 def _label(mark: Mark) -> str:
     return mark.name if mark.parts == 1 else f"{mark.name}[{mark.part}/{mark.parts}]"
-
-
-def shown(value: str) -> str:
-    """Text from a file, made safe to print: quoted, escaped and cut."""
-    return ascii(value) if len(value) <= 30 else f"{value[:30]!a}..."

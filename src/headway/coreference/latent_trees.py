@@ -73,10 +73,6 @@ class MentionStretch:
     root_weight: float
     temperature: float
 
-    @property
-    def lengths(self) -> Ints:
-        return np.array([len(self.arcs.start) - 1])
-
     def score(self, weights: Weights) -> Floats:
         return self.features.score(weights, self.arcs)
 

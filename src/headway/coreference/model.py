@@ -52,6 +52,7 @@ class CoreferenceModel:
         names = [" ".join(template) for template in self.features.templates]
         sizes = [1 << bits for bits in self.features.bits]
         pairs = list(zip(names, sizes, strict=True))
+        heading = (f"pairs: {len(pairs)} templates", "weights")
         near = f"distance in mentions {self.sieves.mentions}, of pronouns in sentences {self.sieves.sentences}"
         return Description(
             rows=(
@@ -59,15 +60,7 @@ class CoreferenceModel:
                 ("antecedents", f"{near}; further if they match"),
                 ("weights", str(self.features.size)),
             ),
-            tables=(
-                Table(
-                    (
-                        (f"pairs: {len(pairs)} templates", "weights"),
-                        *((name, str(size)) for name, size in pairs),
-                        ("all", str(self.features.size)),
-                    )
-                ),
-            ),
+            tables=(Table((heading, *((name, str(size)) for name, size in pairs), ("all", str(self.features.size)))),),
             data={
                 "model": self.kind,
                 "about": dict(self.about),

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from itertools import compress
 from operator import and_, eq
@@ -205,29 +205,25 @@ def _distances(heads: list[int]) -> list[str]:
 
 
 def _by_label(cells: Counter[_Cell]) -> tuple[Row, ...]:
-    arcs = [
-        (gold, predicted, head_right, head_right and gold == predicted, count)
-        for (gold, predicted, _, _, head_right), count in cells.items()
-    ]
-    return tuple(sorted(_rows(arcs, labelled=True), key=lambda row: (-row.count, -row.predicted, row.name)))
+    rows = _rows(cells, lambda cell: cell[:2], labelled=True)
+    return tuple(sorted(rows, key=lambda row: (-row.count, -row.predicted, row.name)))
 
 
 def _by_distance(cells: Counter[_Cell]) -> tuple[Row, ...]:
-    arcs = [
-        (distance, predicted, head_right, head_right and gold == other, count)
-        for (gold, other, distance, predicted, head_right), count in cells.items()
-    ]
-    return tuple(sorted(_rows(arcs, labelled=False), key=lambda row: _DISTANCES.index(row.name)))
+    rows = _rows(cells, lambda cell: cell[2:4], labelled=False)
+    return tuple(sorted(rows, key=lambda row: _DISTANCES.index(row.name)))
 
 
-def _rows(arcs: Iterable[tuple[str, str, bool, bool, int]], *, labelled: bool) -> list[Row]:
-    """One row per name, from (gold name, predicted name, head right, head and label right, count)."""
+def _rows(cells: Counter[_Cell], names: Callable[[_Cell], tuple[str, str]], *, labelled: bool) -> list[Row]:
+    """One row per name; `names` gives the gold and the predicted name of a cell's arcs."""
     gold, predicted, heads, both = (Counter[str]() for _ in range(4))
-    for name, predicted_name, head_right, both_right, count in arcs:
+    for cell, count in cells.items():
+        gold_label, predicted_label, _, _, head_right = cell
+        name, predicted_name = names(cell)
         gold[name] += count
         predicted[predicted_name] += count
         heads[name] += count * head_right
-        both[name] += count * both_right
+        both[name] += count * (head_right and gold_label == predicted_label)
     right = both if labelled else heads
     return [
         Row(

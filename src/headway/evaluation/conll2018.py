@@ -24,6 +24,7 @@ scorer's state does not depend on what came before. So memory is flat unless the
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -97,10 +98,18 @@ def evaluate_conll2018(gold: Source, predicted: Source) -> Conll2018Scores:
     >>> scores.words.correct, scores.las.recall, scores.las.precision, scores.las.f1
     (1, 33.33333333333333, 50.0, 40.0)
     """
-    counts = _Counts()
+    counts: Counter[str] = Counter()
     for piece in _pieces(*(_Side(sentences) for sentences in two_sources(gold, predicted))):
-        counts.add(*piece)
-    return counts.scores()
+        counts.update(_counts(*piece))
+    words = counts["gold"], counts["predicted"]
+    if words[0] == 0:
+        raise EvaluationError("the gold treebank has no words; there is nothing to evaluate")
+    return Conll2018Scores(
+        words=F1(counts["aligned"], *words),
+        uas=F1(counts["heads"], *words),
+        las=F1(counts["arcs"], *words),
+        clas=F1(counts["content_arcs"], counts["content_gold"], counts["content_predicted"]),
+    )
 
 
 class _Word(NamedTuple):
@@ -150,37 +159,22 @@ class _Side:
         return True
 
 
-class _Counts:
-    """Integer counts over the pieces seen so far, of all words and of content words."""
-
-    def __init__(self) -> None:
-        self._gold = self._predicted = self._aligned = self._heads = self._arcs = 0
-        self._content_gold = self._content_predicted = self._content_arcs = 0
-
-    def add(self, gold: Sequence[_Word], predicted: Sequence[_Word]) -> None:
-        pairs = align(gold, predicted)
-        partner = {p: g for g, p in pairs} | {_ROOT: _ROOT}
-        for g, p in pairs:
-            head_right = partner.get(predicted[p].parent) == gold[g].parent
-            arc_right = head_right and predicted[p].label == gold[g].label
-            self._heads += head_right
-            self._arcs += arc_right
-            self._content_arcs += arc_right and gold[g].label in _CONTENT
-        self._gold += len(gold)
-        self._predicted += len(predicted)
-        self._aligned += len(pairs)
-        self._content_gold += sum(word.label in _CONTENT for word in gold)
-        self._content_predicted += sum(word.label in _CONTENT for word in predicted)
-
-    def scores(self) -> Conll2018Scores:
-        if self._gold == 0:
-            raise EvaluationError("the gold treebank has no words; there is nothing to evaluate")
-        return Conll2018Scores(
-            words=F1(self._aligned, self._gold, self._predicted),
-            uas=F1(self._heads, self._gold, self._predicted),
-            las=F1(self._arcs, self._gold, self._predicted),
-            clas=F1(self._content_arcs, self._content_gold, self._content_predicted),
-        )
+def _counts(gold: Sequence[_Word], predicted: Sequence[_Word]) -> dict[str, int]:
+    """The counts of one piece, of all words and of content words."""
+    pairs = align(gold, predicted)
+    partner = {p: g for g, p in pairs} | {_ROOT: _ROOT}
+    heads = [(gold[g], predicted[p]) for g, p in pairs if partner.get(predicted[p].parent) == gold[g].parent]
+    arcs = [one for one, other in heads if one.label == other.label]
+    return {
+        "gold": len(gold),
+        "predicted": len(predicted),
+        "aligned": len(pairs),
+        "heads": len(heads),
+        "arcs": len(arcs),
+        "content_gold": sum(word.label in _CONTENT for word in gold),
+        "content_predicted": sum(word.label in _CONTENT for word in predicted),
+        "content_arcs": sum(word.label in _CONTENT for word in arcs),
+    }
 
 
 def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[list[_Word], list[_Word]]]:

@@ -187,7 +187,7 @@ def _extra_lines(lines: Sequence[str], skipped: int, format: Format) -> tuple[tu
         if match is None:
             raise _wrong_id(offset, line, words)
         if format == "conllx":
-            cause = f"CoNLL-X has no ID {_shown(name)}; read the file as CoNLL-U (format='conllu')"
+            cause = f"CoNLL-X has no ID {shown(name)}; read the file as CoNLL-U (format='conllu')"
             raise _MalformedError(offset, cause)
         start, end = int(match[1]), int(match[3])
         if match[2] == ".":
@@ -218,7 +218,7 @@ def _wrong_columns(lines: Sequence[str], skipped: int) -> _MalformedError:
 def _wrong_id(offset: int, line: str, words: int) -> _MalformedError:
     if _is_comment(line):
         return _MalformedError(offset, "a comment stands after the first word; move it before the sentence")
-    name = _shown(line.partition("\t")[0])
+    name = shown(line.partition("\t")[0])
     return _MalformedError(offset, f"the ID is {name}; expected {words + 1}, words are numbered from 1")
 
 
@@ -237,7 +237,7 @@ def _wrong_head(column: Sequence[str], node: dict[str, int], lines: Sequence[str
     if head == str(word):
         return _MalformedError(offset, f"word {word} is its own HEAD; give it another head")
     n = len(column)
-    return _MalformedError(offset, f"the HEAD of word {word} is {_shown(head)}; expected 0 (the root) to {n}")
+    return _MalformedError(offset, f"the HEAD of word {word} is {shown(head)}; expected 0 (the root) to {n}")
 
 
 def _refuse_labels_without_heads(heads: Sequence[str], labels: Sequence[str], lines: Sequence[str]) -> None:
@@ -251,6 +251,6 @@ def _offset_of_word(word: int, lines: Sequence[str]) -> int:
     return next(i for i, line in enumerate(lines) if line.startswith(f"{word}\t"))
 
 
-def _shown(value: str) -> str:
+def shown(value: str) -> str:
     """Text from a file, made safe to print: quoted, escaped and shortened."""
     return ascii(value) if len(value) <= 30 else f"{value[:30]!a}..."
