@@ -55,6 +55,9 @@ from headway.errors import EvaluationError
 
 Partition: TypeAlias = Iterable[Collection[Hashable]]
 
+# the number of each mention's cluster, and the sizes of the clusters, (C,)
+_Side: TypeAlias = tuple[dict[Hashable, int], Ints]
+
 # numerator and denominator of recall, then of precision
 _Counts: TypeAlias = tuple[float, float, float, float]
 
@@ -120,10 +123,9 @@ def evaluate_coreference(pairs: Iterable[tuple[Partition, Partition]], *, single
     smallest = 1 if singletons else 2
     totals: Floats = np.zeros((len(_ROWS), 4))
     documents = 0
-    for key, response in pairs:
-        documents += 1
-        key_side = _Side.of(key, f"document {documents}, key", smallest)
-        response_side = _Side.of(response, f"document {documents}, response", smallest)
+    for documents, (key, response) in enumerate(pairs, start=1):
+        key_side = _numbered(key, f"document {documents}, key", smallest)
+        response_side = _numbered(response, f"document {documents}, response", smallest)
         totals += _counts(_Overlap.of(key_side, response_side))
     sums = dict(zip(_ROWS, totals.tolist(), strict=True))
     blanc = _blanc(sums.pop("coreferent"), sums.pop("not_coreferent"))
@@ -152,29 +154,19 @@ def paired_documents(gold: Iterable[Document], predicted: Iterable[Document]) ->
         yield key, response
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Side:
-    """The clusters of one side: the number of each mention's cluster, and the sizes of the clusters, (C,)."""
-
-    cluster_of: dict[Hashable, int]
-    sizes: Ints
-
-    @classmethod
-    def of(cls, clusters: Partition, place: str, smallest: int) -> _Side:
-        """Number the clusters of at least `smallest` mentions; repeated mentions are refused in all clusters."""
-        cluster_of: dict[Hashable, int] = {}
-        for number, cluster in enumerate(clusters):
-            for mention in cluster:
-                if mention in cluster_of:
-                    where = "twice in a cluster" if cluster_of[mention] == number else "in two clusters"
-                    raise EvaluationError(f"{place}: the mention {mention!r} is {where}; expected it once")
-                cluster_of[mention] = number
-        sizes = {number: size for number, size in Counter(cluster_of.values()).items() if size >= smallest}
-        position = {number: position for position, number in enumerate(sizes)}
-        return cls(
-            {mention: position[number] for mention, number in cluster_of.items() if number in position},
-            np.fromiter(sizes.values(), dtype=np.int64),
-        )
+def _numbered(clusters: Partition, place: str, smallest: int) -> _Side:
+    """Number the clusters of at least `smallest` mentions; repeated mentions are refused in all clusters."""
+    cluster_of: dict[Hashable, int] = {}
+    for number, cluster in enumerate(clusters):
+        for mention in cluster:
+            if mention in cluster_of:
+                where = "twice in a cluster" if cluster_of[mention] == number else "in two clusters"
+                raise EvaluationError(f"{place}: the mention {mention!r} is {where}; expected it once")
+            cluster_of[mention] = number
+    sizes = {number: size for number, size in Counter(cluster_of.values()).items() if size >= smallest}
+    position = {number: position for position, number in enumerate(sizes)}
+    kept = {mention: position[number] for mention, number in cluster_of.items() if number in position}
+    return kept, np.fromiter(sizes.values(), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,10 +181,10 @@ class _Overlap:
 
     @classmethod
     def of(cls, key: _Side, response: _Side) -> _Overlap:
-        shared = key.cluster_of.keys() & response.cluster_of.keys()
-        cells = Counter((key.cluster_of[mention], response.cluster_of[mention]) for mention in shared)
+        (in_key, key_sizes), (in_response, response_sizes) = key, response
+        cells = Counter((in_key[mention], in_response[mention]) for mention in in_key.keys() & in_response.keys())
         table: Ints = np.array([(*cell, cells[cell]) for cell in sorted(cells)], dtype=np.int64).reshape(-1, 3)
-        return cls(key.sizes, response.sizes, *table.T)
+        return cls(key_sizes, response_sizes, *table.T)
 
 
 def _counts(overlap: _Overlap) -> Floats:

@@ -105,7 +105,7 @@ class _Side:
         self._levels = levels(arcs)
         self._ends: dict[tuple[int, int], float] = {}  # by arc and word: offset from the middle of the word
         self.fan_widths = [0.0] * (len(widths) + 1)
-        self._reach = [(0.0, 0.0)] * (len(widths) + 1)
+        self._reach = [0.0] * (len(widths) + 1)  # of the outer ends from the middle of each word
         at: list[list[int]] = [[] for _ in range(len(widths) + 1)]
         for number, arc in enumerate(arcs):
             for word in {arc.left, arc.right}:
@@ -116,8 +116,7 @@ class _Side:
             for position, number in enumerate(numbers):
                 self._ends[number, word] = (position - (len(numbers) - 1) / 2) * step
             self.fan_widths[word] = len(numbers) * step
-            half = max(0, len(numbers) - 1) / 2 * step
-            self._reach[word] = (-half, half)
+            self._reach[word] = max(0, len(numbers) - 1) / 2 * step
 
     def demands(self) -> Iterable[_Demand]:
         """Room for each label between the ends of its arc, and for the labels of root arrows beside everything else."""
@@ -131,9 +130,9 @@ class _Side:
             word, half = arc.modifier, arc.label_width / 2 + LABEL_SPACE / 2
             own = self._ends[number, word]
             if word > 1:
-                yield word - 1, word, half + self._reach[word - 1][1] - own
+                yield word - 1, word, half + self._reach[word - 1] - own
             if word < last:
-                yield word, word + 1, half + own - self._reach[word + 1][0]
+                yield word, word + 1, half + own + self._reach[word + 1]
         for (word, number), (next_word, next_number) in pairwise(roots):
             widths = self._arcs[number].label_width + self._arcs[next_number].label_width
             offsets = self._ends[number, word] - self._ends[next_number, next_word]
