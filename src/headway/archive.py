@@ -18,11 +18,10 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +129,7 @@ def _check_members(infos: Sequence[zipfile.ZipInfo], path: str | os.PathLike[str
 def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.PathLike[str]) -> NDArray[Any]:
     if not info.filename.endswith(".npy"):
         raise ArchiveError(f"{path}: has a member {info.filename[:40]!r} that no archive of Headway has")
-    with _opened(members, info, path) as member:
+    with members.open(info) as member:
         start = member.read(10)
         header = member.read(int.from_bytes(start[8:], "little"))
         # As save_archive writes it; NumPy's own reader would evaluate whatever a hostile header says.
@@ -138,45 +137,20 @@ def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.
         if match is None:
             raise ArchiveError(f"{path}: {info.filename} is damaged, or no array of numbers; save it again")
         dtype, shape = np.dtype(match[1].decode()), tuple(map(int, match[2].replace(b",", b" ").split()))
-        size = dtype.itemsize * math.prod(shape)
-        if size != info.file_size - member.tell():
+        first = member.tell()
+        if dtype.itemsize * math.prod(shape) != info.file_size - first:
             raise ArchiveError(f"{path}: {info.filename} does not hold the array it claims; save it again")
-        if isinstance(member, _Mapped):
-            return member.rest().view(dtype).reshape(shape)
-        return np.frombuffer(member.read(), dtype).reshape(shape).copy()
+        if dtype.itemsize > 1 or info.compress_type != zipfile.ZIP_STORED:
+            return np.frombuffer(member.read(), dtype).reshape(shape).copy()
+    return _mapped(info, path)[first:].view(dtype).reshape(shape)
 
 
-class _Mapped:
-    """A stored member, read from the file's mapping as from a stream."""
-
-    def __init__(self, content: NDArray[np.uint8]) -> None:
-        self._content, self._at = content, 0
-
-    def read(self, size: int) -> bytes:
-        self._at += size
-        return self._content[self._at - size : self._at].tobytes()
-
-    def tell(self) -> int:
-        return self._at
-
-    def rest(self) -> NDArray[np.uint8]:
-        return self._content[self._at :]
-
-
-@contextmanager
-def _opened(
-    members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.PathLike[str]
-) -> Iterator[IO[bytes] | _Mapped]:
-    """A member to read. One of single bytes is mapped; its checksum is compared all the same."""
-    with members.open(info) as member:
-        if info.compress_type != zipfile.ZIP_STORED or b"'|" not in member.read(24):
-            member.seek(0)
-            yield member
-            return
+def _mapped(info: zipfile.ZipInfo, path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+    """A stored member, mapped into memory; its checksum is compared all the same."""
     file = np.memmap(path, np.uint8, "r")
     start = info.header_offset
     names = int(file[start + 26 : start + 28].view("<u2")[0]) + int(file[start + 28 : start + 30].view("<u2")[0])
     content = file[start + 30 + names :][: info.file_size]
     if zlib.crc32(content.data) != info.CRC:
         raise zipfile.BadZipFile(f"bad CRC-32 for {info.filename}")
-    yield _Mapped(content)
+    return content
