@@ -49,9 +49,7 @@ def constrain(
         str, typer.Argument(metavar="TEXT", help="A tagged treebank, whose heads are ignored; - is stdin.")
     ],
     *,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")
-    ] = None,
+    output: options.NewModelOption = None,
     dev: Annotated[
         str | None, typer.Option(metavar="DEV", help="Development treebank: choose the best pass, stop early.")
     ] = None,
@@ -202,11 +200,8 @@ def _example_text(example: Example) -> str:
     around = list(forms[start:stop])
     around[example.word - 1 - start] = f"[{forms[example.word - 1]}]"
     words = ["..."] * (start > 0) + around + ["..."] * (stop < len(forms))
-    return printable(f"{forms[example.word - 1]} <- {_head_form(example)}: {' '.join(words)}")
-
-
-def _head_form(example: Example) -> str:
-    return example.sentence.forms[example.head - 1] if example.head else "ROOT"
+    head = forms[example.head - 1] if example.head else "ROOT"
+    return printable(f"{forms[example.word - 1]} <- {head}: {' '.join(words)}")
 
 
 def _as_json(found: Explanation) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def draw(
         return
     for each, right in _with_gold(found, gold, wanted, input):
         target = _target(input, output, picture, sentence, each.number)
-        _save(_drawing(each, right, heatmap, probabilities), picture, target)
+        _save(_painted(_drawing(each, right, heatmap, probabilities), picture), target)
 
 
 def _require_coref_sense(target: str, picture: Picture, wanted: int | None, others: list[object]) -> None:
@@ -156,10 +156,7 @@ def _draw_coreference(
     pictures = coreference_pictures((document for _, document in chosen), model)
     for number, each in enumerate(pictures, start=wanted or 1):
         target = _target(input, output, picture, sentence, number)
-        if picture is Picture.HTML:
-            _save_text(each.page(), target)
-        else:
-            _save(each.drawing(), picture, target)
+        _save(each.page() if picture is Picture.HTML else _painted(each.drawing(), picture), target)
 
 
 def _wanted(sentence: str | None) -> int | None:
@@ -330,30 +327,12 @@ def _target(input: str, output: str | None, picture: Picture, sentence: str | No
     return str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
 
 
-def _save(drawing: Drawing, picture: Picture, target: str) -> None:
+def _painted(drawing: Drawing, picture: Picture) -> str | bytes:
+    """The picture as the content of a file; characters that no font has are reported once."""
+    from headway.drawing import save_drawing, to_svg
+
     if picture is Picture.SVG:
-        from headway.drawing import to_svg
-
-        _save_text(to_svg(drawing), target)
-        return
-    _write(_painted(drawing, picture), target)
-    if target != "-":
-        note(f"wrote {target}")
-
-
-def _save_text(text: str, target: str) -> None:
-    from headway.treebank.streams import open_target
-
-    with open_target(target) as write:
-        write(text)
-    if target != "-":
-        note(f"wrote {target}")
-
-
-def _painted(drawing: Drawing, picture: Picture) -> bytes:
-    """The picture as bytes; characters that no font has are reported once."""
-    from headway.drawing import save_drawing
-
+        return to_svg(drawing)
     buffer = io.BytesIO()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -365,13 +344,20 @@ def _painted(drawing: Drawing, picture: Picture) -> bytes:
     return buffer.getvalue()
 
 
-def _write(data: bytes, target: str) -> None:
-    if target == "-":
+def _save(content: str | bytes, target: str) -> None:
+    from headway.treebank.streams import open_target
+
+    if isinstance(content, str):
+        with open_target(target) as write:
+            write(content)
+    elif target == "-":
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     else:
-        write_file(target, data)
+        write_file(target, content)
+    if target != "-":
+        note(f"wrote {target}")
 
 
 def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None) -> None:

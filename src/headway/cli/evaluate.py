@@ -154,7 +154,7 @@ def _sections(systems: Sequence[_System], comparisons: Mapping[str, _Tests]) -> 
     scores = systems[0].scores
     sentences = len(scores.per_sentence.words)
     yield f"{sentences} sentences, {scores.tokens} words, {scores.scored} without punctuation"
-    letters = _letters(systems)
+    letters = [""] if len(systems) == 1 else ["A", "B"]
     if len(systems) > 1:
         yield "\n".join(f"{letter}: {printable(each.name)}" for letter, each in zip(letters, systems, strict=True))
     yield table(_figures(systems, letters))
@@ -166,10 +166,6 @@ def _sections(systems: Sequence[_System], comparisons: Mapping[str, _Tests]) -> 
     yield "without punctuation, by label\n" + table(_rows("label", [s.scores.by_label for s in systems], letters))
     yield "by distance\n" + table(_rows("distance", [s.scores.by_distance for s in systems], letters))
     yield "by sentence length\n" + table(_lengths(systems, letters))
-
-
-def _letters(systems: Sequence[_System]) -> list[str]:
-    return [""] if len(systems) == 1 else ["A", "B"]
 
 
 def _titles(names: Sequence[str], letters: Sequence[str]) -> list[str]:

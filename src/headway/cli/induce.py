@@ -38,9 +38,7 @@ def induce(
         str, typer.Argument(metavar="TREEBANK", help="The treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
     ],
     *,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")
-    ] = None,
+    output: options.NewModelOption = None,
     dev: Annotated[
         str | None,
         typer.Option(metavar="DEV", help="Development treebank: choose the number of states, or EM's best step."),

@@ -27,6 +27,9 @@ DevOption = Annotated[
     str | None, typer.Option(metavar="DEV", help="Development treebank: choose the best pass, stop early, calibrate.")
 ]
 ModelFileOption = Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")]
+NewModelOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="MODEL", help="The model file to write.")
+]
 TextOption = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Sentences without trees, for the loglinear learner to be confident about."),

@@ -123,7 +123,9 @@ def parse(
     """
     if unsure_below is not None and not 0 <= unsure_below <= 1:
         raise typer.BadParameter(f"--unsure-below is {unsure_below}; expected a probability, from 0 to 1")
-    known = _input_format(input, input_format)
+    from headway.treebank.files import format_of
+
+    known: InputFormat | None = format_of(input) if input_format is None else input_format.value
     write_as = format or _output_of(output) or (Output.CONLLX if known == "conllx" else Output.CONLLU)
     remarks = _Remarks(marginals, unsure_below, status)
     _require_place(remarks, write_as)
@@ -189,13 +191,6 @@ class Doubts:
                 f"negative marginal under the spectral grammar, and {self._tiny} a tiny one; they are taken as nearly "
                 "impossible"
             )
-
-
-def _input_format(name: str, kind: Input | None) -> InputFormat | None:
-    """What was asked for, or what the name says; None if it depends on the content."""
-    from headway.treebank.files import format_of
-
-    return format_of(name) if kind is None else kind.value
 
 
 def _output_of(name: str) -> Output | None:
