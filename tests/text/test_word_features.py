@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from headway.errors import TemplateError
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.hashing import odd_number
+from headway.features.numbering import word_columns
 from headway.text.word_features import (
     FIELDS,
     OUTSIDE,
@@ -23,7 +24,6 @@ from headway.text.word_features import (
     WordCoder,
     compile_templates,
     template_keys,
-    word_columns,
 )
 from tests.features.naive import words_shape
 from tests.features.strategies import clusters

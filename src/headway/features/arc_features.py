@@ -32,13 +32,12 @@ from headway.errors import TemplateError
 from headway.features.blocks import (
     NEGLIGIBLE,
     Block,
+    HashedFeatures,
     Keys,
     Weights,
     check_bits,
-    collisions_of,
     distinct,
     offsets_and_drops,
-    size_of,
 )
 from headway.features.coding import Coded, CodedNodes, Coder
 from headway.features.firing import (
@@ -58,14 +57,11 @@ from headway.features.templates import CONJUNCTIONS, Template, roles
 from headway.inference.jit import kernel, part
 from headway.parallel import SERIAL, Executor, run_slices
 
-__all__ = ["ArcFeatures", "Block"]
-
 
 @dataclass(frozen=True)
-class ArcFeatures:
+class ArcFeatures(HashedFeatures):
     """Templates compiled for a coder: `size` weights in all."""
 
-    blocks: tuple[Block, ...]
     compiled: Compiled
 
     @classmethod
@@ -90,16 +86,6 @@ class ArcFeatures:
             fired = _tree_keys(compiled, t, coded.nodes, coded.roots, coded.lengths, *gold)
             blocks.append(Block.sized(template, fired, labelled=labels is not None))
         return cls.compile(blocks, coder)
-
-    @property
-    def size(self) -> int:
-        """How many weights there are."""
-        return size_of(self.blocks)
-
-    @property
-    def collisions(self) -> float:
-        """The share of the training trees' keys whose weight also serves another key."""
-        return collisions_of(self.blocks)
 
     def score(self, weights: Weights, batch: Coded, scores: Floats, executor: Executor = SERIAL) -> None:
         """Add w·f(h, m) to `scores` (B, N+1, N+1); O(T n^2) for a sentence of n words."""

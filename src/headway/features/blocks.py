@@ -50,6 +50,23 @@ class Block:
         return cls(template, bits, len(keys), len(keys) - slots)
 
 
+@dataclass(frozen=True)
+class HashedFeatures:
+    """Templates with a block of weights for each."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return sum(1 << block.bits for block in self.blocks)
+
+    @property
+    def collisions(self) -> float:
+        """The share of the training trees' keys whose weight also serves another key."""
+        return collisions_of(self.blocks)
+
+
 def bits_for(keys: int, room: int = _SLOTS_PER_KEY) -> int:
     """The size of a block for `keys` distinct keys, with `room` slots for each."""
     return min(_MOST_BITS, max(1, int(room * max(1, keys) - 1).bit_length()))
@@ -59,11 +76,6 @@ def check_bits(bits: Iterable[int]) -> None:
     """Refuse sizes no block has; a saved model may be damaged."""
     if any(not 0 < each <= _MOST_BITS for each in bits):
         raise TemplateError(f"a block has between 2 and 2^{_MOST_BITS} weights")
-
-
-def size_of(blocks: Sequence[Block]) -> int:
-    """The total number of weights."""
-    return sum(1 << block.bits for block in blocks)
 
 
 def collisions_of(blocks: Sequence[Block]) -> float:

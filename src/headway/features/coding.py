@@ -17,12 +17,11 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.arrays import Ints
 from headway.errors import TemplateError
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.features.numbering import ValuesOf, codes_of, numbered, values_seen
+from headway.features.numbering import Codes, ValuesOf, codes_of, numbered, values_seen, word_columns
 from headway.features.templates import FIELDS, LARGEST_OFFSET
 from headway.treebank import Sentence
 
@@ -38,9 +37,9 @@ _Word = tuple[str, str, str, str, str]  # form, lemma, UPOS, XPOS, FEATS
 class CodedNodes(NamedTuple):
     """The columns of coded sentences: codes (fields, columns) and the ragged sets of features."""
 
-    codes: NDArray[np.int32]
-    feat_start: NDArray[np.int32]
-    feats: NDArray[np.int32]
+    codes: Codes
+    feat_start: Codes
+    feats: Codes
 
 
 @dataclass(frozen=True)
@@ -100,17 +99,13 @@ class Coder:
         ends = np.cumsum(widths)
         roots = ends - widths + PADDING
         total = int(ends[-1]) if len(sentences) else 0
-        words = np.arange(int(lengths.sum())) + np.repeat(
-            roots + 1 - np.concatenate(([0], np.cumsum(lengths[:-1])))[: len(lengths)], lengths
-        )
+        words = word_columns(roots + 1, lengths)
         codes = np.zeros((len(self.fields), total), np.int32)
         codes[:, roots] = ROOT
         codes[:, words] = codes_of(_words(sentences), _values_of(self.clusters), self.fields.values(), UNKNOWN)
         return Coded(CodedNodes(codes, *self._feats(sentences, words, total)), roots, lengths)
 
-    def _feats(
-        self, sentences: Sequence[Sentence], words: Ints, total: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _feats(self, sentences: Sequence[Sentence], words: Ints, total: int) -> tuple[Codes, Codes]:
         known: dict[str, list[int]] = {}  # few distinct strings fill the column
         rows = []
         for text in chain.from_iterable(sentence.feats for sentence in sentences):

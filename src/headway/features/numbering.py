@@ -15,6 +15,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
+
 Codes = NDArray[np.int32]
 Word = TypeVar("Word", bound=Hashable)
 ValuesOf = Callable[[Word], Sequence[str]]
@@ -41,6 +43,17 @@ def numbered(values: Iterable[str], first: int) -> dict[str, int]:
     {'NN': 3, 'VB': 4}
     """
     return {value: number for number, value in enumerate(values, first)}
+
+
+def word_columns(start: Ints, lengths: Ints) -> Ints:
+    """The columns of all words, sentence by sentence.
+
+    >>> word_columns(np.array([2, 9]), np.array([3, 1])).tolist()
+    [2, 3, 4, 9]
+    """
+    before = np.cumsum(lengths) - lengths
+    columns: Ints = np.arange(int(lengths.sum())) + np.repeat(start - before, lengths)
+    return columns
 
 
 def codes_of(

@@ -17,27 +17,24 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
 from headway.errors import ShapeError, TemplateError
 from headway.features.blocks import (
     NEGLIGIBLE,
     Block,
+    HashedFeatures,
     Keys,
     Weights,
     check_bits,
-    collisions_of,
     distinct,
     offsets_and_drops,
-    size_of,
 )
 from headway.features.coding import Coded, Coder
 from headway.features.hashing import multiplier, multipliers
+from headway.features.numbering import Codes
 from headway.features.templates import CONJUNCTIONS, PART_NODES, Template, roles
 from headway.inference.jit import kernel, part
-
-Codes = NDArray[np.int32]
 
 
 class PartList(NamedTuple):
@@ -68,11 +65,10 @@ class CompiledParts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PartFeatures:
+class PartFeatures(HashedFeatures):
     """Templates over `roles` compiled for a coder: `size` weights in all."""
 
     roles: str
-    blocks: tuple[Block, ...]
     compiled: CompiledParts
 
     @classmethod
@@ -80,7 +76,7 @@ class PartFeatures:
         """Compile templates whose blocks are known, as in a saved model."""
         check_bits(block.bits for block in blocks)
         bits = [block.bits for block in blocks]
-        return cls(roles, tuple(blocks), _compile(roles, [block.template for block in blocks], bits, coder))
+        return cls(tuple(blocks), roles, _compile(roles, [block.template for block in blocks], bits, coder))
 
     @classmethod
     def learn(
@@ -106,16 +102,6 @@ class PartFeatures:
             fired = _all_keys(compiled, t, coded.nodes.codes, coded.roots, coded.lengths, parts, gold)
             blocks.append(Block.sized(template, fired, labelled=labels is not None))
         return cls.compile(roles, blocks, coder)
-
-    @property
-    def size(self) -> int:
-        """How many weights there are."""
-        return size_of(self.blocks)
-
-    @property
-    def collisions(self) -> float:
-        """The share of the training trees' keys whose weight also serves another key."""
-        return collisions_of(self.blocks)
 
     def score(self, weights: Weights, batch: Coded, parts: PartList, scores: Floats) -> None:
         """Add w·f of every part to `scores` (P,), or with each label to `scores` (P, L)."""

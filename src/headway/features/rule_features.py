@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.errors import ShapeError
 from headway.features.coding import UNKNOWN, Coded, Coder
+from headway.features.numbering import Codes
 from headway.features.rules import ROOT, Rule, Rules, nearest
 from headway.inference.jit import kernel, part
-
-Codes = NDArray[np.int32]
 
 _ROOT_CLASS = 0
 _FAR = 1 << 40  # beyond any distance

@@ -198,7 +198,8 @@ def rules_from_trees(sentences: Iterable[Sentence], *, most: int = 20, at_least:
     trees = list(sentences)
     counts = _Counts(Counter(), Counter(), {})
     for sentence in trees:
-        counts.add(_tags_of(sentence, tags), require_tree(sentence).tolist())
+        given = sentence.upos if tags == "upos" else fine_tags(sentence)  # as the coder has them
+        counts.add(given, require_tree(sentence).tolist())
     gains = ((counts.gain(candidate), candidate) for candidate, units in counts.units.items() if units >= at_least)
     found = sorted((-gain, candidate) for gain, candidate in gains if gain > 0)[: max(most, 0)]
     if not found:
@@ -436,8 +437,7 @@ def _list_text(texts: list[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return json.dumps(text, ensure_ascii=False)
 
 
 Candidate = tuple[str, str, str]  # head tag or ROOT, modifier tag, direction or "" for the root
@@ -486,8 +486,3 @@ class _Counts:
 
 def _smoothed(count: float, units: int) -> float:
     return (count + 0.5) / (units + 1)
-
-
-def _tags_of(sentence: Sentence, tags: Tags) -> Sequence[str]:
-    """As the coder has them."""
-    return sentence.upos if tags == "upos" else fine_tags(sentence)

@@ -31,11 +31,11 @@ from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
 from headway.features.blocks import Weights
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.features.numbering import numbered
+from headway.features.numbering import numbered, word_columns
 from headway.learning.averaging import averaged_weights
 from headway.text.lemmatiser import Lemmatiser, Tag
 from headway.text.tag_chain import Chain, best_tags, chain_of, train_pass
-from headway.text.word_features import CodedWords, WordCoder, word_columns
+from headway.text.word_features import CodedWords, WordCoder
 from headway.treebank import Sentence
 
 TaggerReport = Callable[[int, int, float], None]

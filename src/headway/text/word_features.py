@@ -26,7 +26,7 @@ from headway.features.blocks import Keys
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import shape
 from headway.features.hashing import multiplier, odd_number
-from headway.features.numbering import Codes, codes_of, numbered, values_seen
+from headway.features.numbering import Codes, codes_of, numbered, values_seen, word_columns
 from headway.inference.jit import part
 
 UNKNOWN, OUTSIDE = 0, 1
@@ -91,17 +91,6 @@ class WordCoder:
         prefixes = (form[:1], form[:2], form[:3], form[:4].lower())
         suffixes = (form[-k:].lower() for k in _SUFFIXES)
         return (form, lower, shape(form), *prefixes, *suffixes, self.tags.get(lower, ""), path, path[:8], path[:4])
-
-
-def word_columns(start: Ints, lengths: Ints) -> Ints:
-    """The columns of all words, sentence by sentence.
-
-    >>> word_columns(np.array([2, 9]), np.array([3, 1])).tolist()
-    [2, 3, 4, 9]
-    """
-    before = np.cumsum(lengths) - lengths
-    columns: Ints = np.arange(int(lengths.sum())) + np.repeat(start - before, lengths)
-    return columns
 
 
 class WordTemplates(NamedTuple):
