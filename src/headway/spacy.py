@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,8 +119,9 @@ class HeadwayParser(Pipe):
         """Write a folder with the settings and, unless the model has a name, the model."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        srsly.write_json(folder / _SETTINGS, self._to_json())
-        if not self._is_named():
+        named = self._is_named()
+        srsly.write_json(folder / _SETTINGS, asdict(self.settings if named else replace(self.settings, model=_MODEL)))
+        if not named:
             self.parser.save(folder / _MODEL)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> HeadwayParser:
@@ -155,11 +156,6 @@ class HeadwayParser(Pipe):
             for name, content in contents.items():
                 (Path(folder) / name).write_bytes(content)
             return self.from_disk(folder)
-
-    def _to_json(self) -> dict[str, Any]:
-        settings = self.settings
-        model = settings.model if self._is_named() else _MODEL
-        return {"model": model, "threads": settings.threads, "exact": settings.exact, "set_tags": settings.set_tags}
 
     def _is_named(self) -> bool:
         """Whether the model comes with Headway: neither a path nor a file that happens to be there."""
