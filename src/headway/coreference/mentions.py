@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-import numpy as np
-
 from headway.coreference.documents import Mention
 from headway.treebank import Sentence, require_tree
 from headway.treebank.trees import children_of, preorder
@@ -59,8 +57,8 @@ def _spans(sentence: Sentence) -> Iterator[tuple[int, int]]:
         raise sentence.place.error(cause)
     relations = [label.partition(":")[0] for label in labels]
     upos = ("", *sentence.upos)
-    children, (start, end) = children_of(heads), preorder(heads)
-    order = np.argsort(start).tolist()  # each node before its descendants
+    children = children_of(heads)
+    order, start, end = preorder(children)
     for head in range(1, len(heads)):
         below = {relations[child] for child in children[head]}
         modified = not below <= {"punct"}

@@ -105,7 +105,7 @@ def non_projective_arcs(heads: ArrayLike) -> Bools:
     words_on_cycle = cycle(array)
     if words_on_cycle:
         raise HeadsError(f"the heads of words {', '.join(map(str, words_on_cycle))} form a cycle; expected a tree")
-    start, end = preorder(array.tolist())
+    start, end = map(np.array, preorder(children_of(array.tolist()))[1:])
     left, right = _ends(array)
     head = array[1:]
     lowest, highest = _extremes_between(start, start, left, right)
@@ -148,24 +148,25 @@ def children_of(heads: Sequence[int]) -> list[list[int]]:
     return children
 
 
-def preorder(heads: Sequence[int]) -> tuple[Ints, Ints]:
-    """When a walk from the root enters each node, and when it has left it; k descends from h if entered in between.
+def preorder(children: Sequence[Sequence[int]]) -> tuple[list[int], list[int], list[int]]:
+    """The nodes in the order of a walk from the root; when it enters each node, and when it has left it.
 
-    >>> preorder([-1, 2, 0, 2])
-    (array([0, 3, 1, 2]), array([4, 4, 4, 3]))
+    Node k descends from h if k is entered in between.
+
+    >>> preorder([[2], [], [1, 3], []])
+    ([0, 2, 3, 1], [0, 3, 1, 2], [4, 4, 4, 3])
     """
-    children = children_of(heads)
     order: list[int] = []
     stack = [0]
     while stack:
         order.append(stack.pop())
         stack += children[order[-1]]
-    size = [1] * len(heads)
-    for node in reversed(order[1:]):
-        size[heads[node]] += size[node]
-    entered = np.empty(len(heads), np.int64)
-    entered[order] = np.arange(len(heads))
-    return entered, entered + size
+    entered, left = [0] * len(order), [0] * len(order)
+    for time in range(len(order) - 1, -1, -1):
+        node = order[time]
+        entered[node] = time
+        left[node] = left[children[node][0]] if children[node] else time + 1  # the first child is entered last
+    return order, entered, left
 
 
 def _lost(heads: Ints) -> Bools:
