@@ -54,7 +54,10 @@ RULES_SETTINGS = (
     *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
     "criterion",
 )
-RULES_DEFAULTS: dict[str, Any] = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
+RULES_DEFAULTS: dict[str, Any] = {
+    **{"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"},
+    **{"epochs": DEFAULTS["constraints"].epochs, "c": DEFAULTS["constraints"].c},
+}
 
 
 @dataclass(frozen=True)
