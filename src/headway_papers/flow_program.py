@@ -1,7 +1,7 @@
 """Non-projective parsing as a linear or an integer program (Martins, Smith and Xing 2009), solved by HiGHS (the extra
 `exact-programs`).
 
-z_a says whether arc a is in the tree: 0 <= z <= 1, one head a word and, single-root, one arc from the root. That
+z_a says whether arc a is in the tree: 0 <= z <= 1, one head per word and, single-root, one arc from the root. That
 everything hangs together is said by flow along the arcs:
 
 * LP(S), "single": the root sends n units, every word keeps one, and flow_a <= n z_a. O(A) variables.

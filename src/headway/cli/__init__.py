@@ -1,7 +1,7 @@
 """The `headway` command: one file per subcommand. `headway --help` lists them.
 
 - Results go to standard output; progress, counts of skipped sentences and errors go to standard error.
-- Exit status: 0 success, 1 an error, told in one sentence, 2 wrong usage, 130 Ctrl-C, 143 terminated.
+- Exit status: 0 success, 1 an error, stated in one sentence, 2 wrong usage, 130 Ctrl-C, 143 terminated.
 - Nothing heavy is imported before a command runs, so help appears at once.
 """
 

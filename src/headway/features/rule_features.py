@@ -3,7 +3,7 @@
 What a rule says, and what its units are, is in `headway.features.rules`. Tags that no rule names are one class of tags;
 every other tag, and the root, is a class of its own. A table over (class of the head, class of the modifier, side)
 lists the rules that may match such an arc, each with its band of distances; so an arc costs one look into the table and
-one test a rule listed there: O(n^2) a sentence, times the few rules that share a pair of tags.
+one test for each rule listed there: O(n^2) per sentence, times the few rules that share a pair of tags.
 
 Arrays over arcs are (B, N+1, N+1), padded, head first. Column 0, the diagonal and padding match nothing, and are never
 read. Of the tags in a rule, those the coder does not know match nothing; a word whose tag it does not know is still
@@ -96,7 +96,7 @@ class RuleFeatures:
     def combined(self, which: Ints, coefficients: Floats) -> Floats:
         """(B, N+1, N+1): the sum of the coefficients (K,) of the rules that each arc matches."""
         if coefficients.shape != (len(self),):
-            raise ShapeError(f"coefficients have shape {coefficients.shape}; expected ({len(self)},), one a rule")
+            raise ShapeError(f"coefficients have shape {coefficients.shape}; expected ({len(self)},), one per rule")
         width = self._width(which)
         sums = np.zeros((len(which), width, width))
         given = np.ascontiguousarray(coefficients, np.float64)

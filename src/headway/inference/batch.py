@@ -144,7 +144,7 @@ def _as_lengths(lengths: ArrayLike | None, scores: Floats) -> Ints:
     if array.dtype.kind not in "iu" and array.size > 0:
         raise LengthsError(f"lengths have dtype {array.dtype}; expected integers")
     if array.shape != (size,):
-        raise LengthsError(f"lengths have shape {array.shape}; expected ({size},), one a sentence")
+        raise LengthsError(f"lengths have shape {array.shape}; expected ({size},), one per sentence")
     outside = np.flatnonzero((array < 0) | (array > longest))
     if outside.size:
         b = int(outside[0])

@@ -120,7 +120,7 @@ def _inside_outside(
 
 
 def sample(scores: Floats, k: int, rng: np.random.Generator, *, single_root: bool) -> Ints:
-    """k independent trees of one sentence, drawn top-down from the chart: O(n^3) once, O(n^2) a tree."""
+    """k independent trees of one sentence, drawn top-down from the chart: O(n^3) once, O(n^2) per tree."""
     heads = np.full((k, len(scores)), -1, dtype=np.int64)
     if len(scores) > 1:
         span_chart.draw(np.ascontiguousarray(scores), len(scores) - 1, single_root, rng, heads)

@@ -323,7 +323,7 @@ def add_rows(
 ) -> None:
     """out[to + q] += sum over `terms` j of a[row + q, start + j] b[first + j, columns:], for q < count, 4 or 1.
 
-    Four rows and four terms a pass, so that each number read takes part in four sums. Columns are added up to whole
+    Four rows and four terms in each pass, so that each number read takes part in four sums. Columns are added up to whole
     blocks.
     """
     # Tells the compiler that no index counts from the end, without which it does not vectorise.

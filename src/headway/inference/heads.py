@@ -16,7 +16,7 @@ def as_heads(heads: ArrayLike, n: int) -> Ints:
     if array.dtype.kind not in "iu":
         raise HeadsError(f"heads have dtype {array.dtype}; expected integers")
     if array.shape != (n + 1,):
-        raise HeadsError(f"heads have shape {array.shape}; expected ({n + 1},): one head a word after heads[0] == -1")
+        raise HeadsError(f"heads have shape {array.shape}; expected ({n + 1},): one head per word after heads[0] == -1")
     array = array.astype(np.int64)
     outside = np.flatnonzero((array[1:] < 0) | (array[1:] > n)) + 1
     if array[0] != -1 or outside.size:

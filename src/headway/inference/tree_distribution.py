@@ -138,7 +138,7 @@ class TreeDistribution:
         return self._unbatch(self._covariance_with_arcs(f))  # type: ignore[no-any-return]
 
     def arc_set_probability(self, arcs: Any) -> Any:
-        """P(all these arcs (head, modifier) are in the tree); for a batch, one list of arcs a sentence."""
+        """P(all these arcs (head, modifier) are in the tree); for a batch, one list of arcs per sentence."""
         lists = [arcs] if self._batch.single else list(arcs)
         if len(lists) != len(self._batch):
             raise ShapeError(

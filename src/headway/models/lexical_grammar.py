@@ -108,7 +108,7 @@ class LexicalGrammar:
         rare: int = RARE,
         back_off: float = BACK_OFF,
     ) -> LexicalGrammar:
-        """Count the modifiers of every head of a treebank; `tags` are each sentence's, one a word.
+        """Count the modifiers of every head of a treebank; `tags` are each sentence's, one per word.
 
         >>> dogs = Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0])
         >>> grammar = LexicalGrammar.learn("LEX+F", [dogs], [["N", "V"]], rare=1)
@@ -219,7 +219,7 @@ class _Nodes(NamedTuple):
         tag_row, word_row, state_row = list[int](), list[int](), list[int]()
         for sentence, its_tags in zip(sentences, tags, strict=True):
             if len(its_tags) != len(sentence):
-                cause = f"there are {len(its_tags)} tags for {len(sentence)} words; give one a word"
+                cause = f"there are {len(its_tags)} tags for {len(sentence)} words; give one per word"
                 raise TreebankError(cause, sentence.place.source, sentence.place.line or None)
             words = zip(its_tags, sentence.upos, sentence.forms, strict=True)
             tag_row.extend((_ROOT, *(tag_codes.get(tag, _UNKNOWN) for tag in its_tags)))

@@ -49,7 +49,7 @@ _PRUNER_EPOCHS, _PRUNER_C = 4, 0.3
 ENTROPY_WEIGHT, ENTROPY_ORDER = 0.03, 1.0
 
 
-# What learning from rules can be told, and its own defaults; the other settings are fixed.
+# The settings that learning from rules has, and its own defaults; the others are fixed.
 RULES_SETTINGS = (
     *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
     "criterion",
