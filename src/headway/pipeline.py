@@ -39,7 +39,7 @@ from headway.training.data import (
 from headway.training.grammar_settings import GrammarSettings
 from headway.training.rules_trainer import train_from_rules
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
-from headway.training.stages import Run, signature
+from headway.training.stages import Run, fingerprint
 from headway.training.text_models import TextModels, train_text_models
 from headway.training.trainers import require_trainable, trainer_of
 from headway.treebank import Sentence
@@ -91,8 +91,8 @@ class Parser:
         trees = training_trees(train, chosen.trees, name_of_source(train, "the training data"), partial=True)
         gold = development_trees(dev)
         more = [] if text is None else training_text(text, name_of_source(text, "the text"))
-        signed = signature(chosen, checksum(trees), checksum(gold or []), checksum(more))
-        run = Run.of(threads, show, checkpoint, signed)
+        identity = fingerprint(chosen, checksum(trees), checksum(gold or []), checksum(more))
+        run = Run.of(threads, show, checkpoint, identity)
         text_models, data = train_text_models(trees, gold, more, chosen, run)
         return cls.of(trainer_of(chosen.model)(data, chosen, run), text_models)
 
@@ -120,8 +120,8 @@ class Parser:
         read = rules if isinstance(rules, Rules) else read_rules(os.fspath(rules))
         sentences = training_text(text, name_of_source(text, "the text"))
         gold = development_trees(dev)
-        signed = signature(chosen, checksum(sentences), checksum(gold or []), read.to_toml())
-        run = Run.of(threads, show, checkpoint, signed)
+        identity = fingerprint(chosen, checksum(sentences), checksum(gold or []), read.to_toml())
+        run = Run.of(threads, show, checkpoint, identity)
         text_models, data = train_text_models(sentences, gold, [], chosen, run)
         return cls.of(train_from_rules(data, read, chosen, run), text_models)
 

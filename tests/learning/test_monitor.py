@@ -158,9 +158,9 @@ def test_fewer_passes_than_were_made_are_not_run_again(checkpoint: Path) -> None
 
 
 def test_other_data_or_settings_are_refused(checkpoint: Path) -> None:
-    Monitor("parser", 2, 9, checkpoint=checkpoint, signature="one").watch(Counting(2).fit, SIZE)
+    Monitor("parser", 2, 9, checkpoint=checkpoint, fingerprint="one").watch(Counting(2).fit, SIZE)
     with pytest.raises(ArchiveError, match="of other data or settings; delete it, or train with what it came from"):
-        Monitor("parser", 2, 9, checkpoint=checkpoint, signature="two").watch(never, SIZE)
+        Monitor("parser", 2, 9, checkpoint=checkpoint, fingerprint="two").watch(never, SIZE)
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(checkpoint: Path) -> None:

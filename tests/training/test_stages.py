@@ -21,7 +21,7 @@ from headway.text.tagger import FOLDS, Tagger
 from headway.training import higher_order_trainer
 from headway.training.development import ArcDevelopment
 from headway.training.settings import Settings
-from headway.training.stages import Checkpoint, Run, remove_stages, signature
+from headway.training.stages import Checkpoint, Run, fingerprint, remove_stages
 
 from ..models.toy_treebank import sentences
 
@@ -218,7 +218,7 @@ def test_a_stage_is_made_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [{}, {"x": None}, {"x": "many"}, {"x": []}])
 def test_a_damaged_stage(data: dict[str, Any], tmp_path: Path) -> None:
     run = run_in(tmp_path)
-    save_archive(Archive(KIND, {"signature": "signed", **data}, {}), tmp_path / "number.stage")
+    save_archive(Archive(KIND, {"fingerprint": "signed", **data}, {}), tmp_path / "number.stage")
     with pytest.raises(ArchiveError, match="a damaged checkpoint"):
         number_of(run, 1.0)
     (tmp_path / "number.stage").write_bytes(b"PK")
@@ -269,12 +269,12 @@ def test_the_signature_is_of_settings_tables_and_clusters(tmp_path: Path) -> Non
     table.write_text("h.xpos m.xpos | dir\n", "utf-8")
     clusters.write_text("01\tthe\n", "utf-8")
     settings = Settings(templates=str(table), clusters=str(clusters)).complete()
-    signed = signature(settings, "a", "b")
-    assert signature(settings, "a", "b") == signed
-    assert signature(settings, "a", "c") != signed
-    assert signature(replace(settings, epochs=3, patience=2), "a", "b") == signed
+    signed = fingerprint(settings, "a", "b")
+    assert fingerprint(settings, "a", "b") == signed
+    assert fingerprint(settings, "a", "c") != signed
+    assert fingerprint(replace(settings, epochs=3, patience=2), "a", "b") == signed
     clusters.write_text("10\tthe\n", "utf-8")
-    assert signature(settings, "a", "b") != signed
+    assert fingerprint(settings, "a", "b") != signed
     clusters.write_text("01\tthe\n", "utf-8")
     table.write_text("h.xpos m.xpos | dist\n", "utf-8")
-    assert signature(settings, "a", "b") != signed
+    assert fingerprint(settings, "a", "b") != signed

@@ -13,7 +13,7 @@ from headway.training.arc_trainer import ArcPreparation, prepare_arcs
 from headway.training.data import TrainingData, checksum
 from headway.training.preparation import fit
 from headway.training.settings import Settings
-from headway.training.stages import Checkpoint, Run, signature
+from headway.training.stages import Checkpoint, Run, fingerprint
 from headway.treebank import Sentence
 
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -53,7 +53,7 @@ def trained(
 ) -> Monitor:
     """The stage that fits the weights of an arc model, and nothing else of its training."""
     data = TrainingData(text, dev)
-    signed = signature(settings, checksum(text), checksum(dev or []))
+    signed = fingerprint(settings, checksum(text), checksum(dev or []))
     run = Run(SERIAL, show, None if checkpoint is None else Checkpoint(checkpoint, signed))
     return fit(prepare_arcs(data, settings, run), data, settings, run)
 

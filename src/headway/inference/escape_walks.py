@@ -323,8 +323,8 @@ def add_rows(
 ) -> None:
     """out[to + q] += sum over `terms` j of a[row + q, start + j] b[first + j, columns:], for q < count, 4 or 1.
 
-    Four rows and four terms in each pass, so that each number read takes part in four sums. Columns are added up to whole
-    blocks.
+    Four rows and four terms in each pass, so that each number read takes part in four sums. Columns are added up to
+    whole blocks.
     """
     # Tells the compiler that no index counts from the end, without which it does not vectorise.
     if row < 0 or start < 0 or first < 0 or columns < 0 or to < 0:

@@ -2,7 +2,7 @@
 
 A checkpoint is written after a pass, at most every `CHECKPOINT_SECONDS`, and when the learner is done. An interruption
 loses the pass it falls into, and what went before it in that time; training resumes only with the same data and
-settings, which the `signature` stands for.
+settings, which the `fingerprint` stands for.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Monitor:
     dev: Callable[[Floats], float] | None = None
     show: Show | None = None
     checkpoint: Path | None = None
-    signature: str = ""
+    fingerprint: str = ""
     history: list[dict[str, Any]] = field(default_factory=list)
     best: Floats | None = None
     _started: float = field(default_factory=time.monotonic)
@@ -99,7 +99,7 @@ class Monitor:
         assert self.best is not None
         arrays = {**{f"{_STATE}{name}": array for name, array in state.items()}, "best": self.best}
         ended = [self.passes, self.patience] if is_done else None
-        data = {"signature": self.signature, "history": self.history, "ended": ended, "arrays": sorted(arrays)}
+        data = {"fingerprint": self.fingerprint, "history": self.history, "ended": ended, "arrays": sorted(arrays)}
         save_archive(Archive(KIND, data, arrays), self.checkpoint, compress=False)
 
     def _resume(self, size: int) -> tuple[State | None, bool]:
@@ -107,7 +107,7 @@ class Monitor:
         if self.checkpoint is None or not self.checkpoint.exists():
             return None, False
         archive = load_archive(self.checkpoint, KIND)
-        if archive.data.get("signature") != self.signature:
+        if archive.data.get("fingerprint") != self.fingerprint:
             raise ArchiveError(
                 f"{self.checkpoint}: a checkpoint of other data or settings; delete it, or train with what it came from"
             )

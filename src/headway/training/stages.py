@@ -32,10 +32,10 @@ _SUFFIX = ".stage"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder of a training's stages, and the signature of its data and settings."""
+    """The folder of a training's stages, and the fingerprint of its data and settings."""
 
     folder: Path
-    signature: str
+    fingerprint: str
 
     def path(self, stage: str) -> Path:
         """The file of a stage, in a folder that is there."""
@@ -61,20 +61,20 @@ class Run:
         threads: int,
         show: Show | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        signature: str = "",
+        fingerprint: str = "",
     ) -> Run:
         """A run on so many threads, resumed from the folder `checkpoint` if there is anything in it."""
-        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), signature)
+        kept = None if checkpoint is None else Checkpoint(Path(checkpoint), fingerprint)
         return cls(executor_for(threads), show, kept)
 
     def stage(self, name: str, make: Callable[[], T], save: Callable[[T], Saved], read: Callable[[Archive], T]) -> T:
         """What `make` gives; after an interruption, what it gave then."""
         if self.checkpoint is None:
             return make()
-        path, signature = self.checkpoint.path(name), self.checkpoint.signature
+        path, fingerprint = self.checkpoint.path(name), self.checkpoint.fingerprint
         if path.exists():
             archive = load_archive(path, KIND)
-            if archive.data.get("signature") != signature:
+            if archive.data.get("fingerprint") != fingerprint:
                 raise ArchiveError(f"{path}: a checkpoint of other data or settings; delete {self.checkpoint.folder}")
             try:
                 return read(archive)
@@ -82,7 +82,7 @@ class Run:
                 raise ArchiveError(f"{path}: a damaged checkpoint ({error}); delete it and train again") from None
         made = make()
         data, arrays = save(made)
-        save_archive(Archive(KIND, {"signature": signature, **data}, arrays), path, compress=False)
+        save_archive(Archive(KIND, {"fingerprint": fingerprint, **data}, arrays), path, compress=False)
         return made
 
     def fit(
@@ -96,11 +96,11 @@ class Run:
         dev: Callable[[Floats], float] | None = None,
     ) -> Monitor:
         """Run a learner as a stage, called `shown` in progress; the monitor has the best weights and the history."""
-        path, signature = None, ""
+        path, fingerprint = None, ""
         if self.checkpoint is not None:
-            path, signature = self.checkpoint.path(name), self.checkpoint.signature
+            path, fingerprint = self.checkpoint.path(name), self.checkpoint.fingerprint
         passes = settings.epochs or 1
-        monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, path, signature)
+        monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, path, fingerprint)
         monitor.watch(fit, size)
         return monitor
 
@@ -120,7 +120,7 @@ def remove_stages(folder: Path) -> None:
         folder.rmdir()
 
 
-def signature(settings: Settings, *data: str) -> str:
+def fingerprint(settings: Settings, *data: str) -> str:
     """What a checkpoint must agree in before training resumes from it; more passes may be asked for."""
     options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
     tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
