@@ -147,7 +147,7 @@ def test_table_2_solves_the_same_parts_by_every_method(output: Path, data: Path,
         found = cell(output, f"table2/{order}-{name}")
         assert (found["sentences"], found["solved"]) == (3, 3)
         assert found["uas"] == held_out.uas([each.heads for each in best])
-    predicted = model_of(output, f"danish-{order}-held-out").predict(held_out.sentences)
+    predicted = model_of(output, f"danish-{order}-held-out").predict(held_out.sentences, Options(), SERIAL)
     assert [each.heads.tolist() for each in best] == [each.heads.tolist() for each in predicted]
 
 

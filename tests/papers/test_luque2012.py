@@ -139,14 +139,14 @@ def assert_parses(cell: Mapping[str, Any], parser: Parser, gold: Sequence[Senten
     assert isinstance(parser.model, GrammarModel)
     parsed = list(parser.parse(gold))
     assert_scores(cell, gold, [one.heads for one in parsed])
-    negative = [one.own.negative for one in parsed if one.own is not None]
+    negative = [one.floored[0] for one in parsed]
     assert len(negative) == len(gold)
     assert cell["negative"] == pytest.approx(sum(negative) / sum(len(sentence) ** 2 for sentence in gold))
 
 
 def parser_of(grammar: Grammar) -> Parser:
     coder = Parser.induce(toy(3, 9), states=1).model.coder
-    return Parser(GrammarModel(coder, grammar, None, np.zeros(0), True, {}))
+    return Parser(GrammarModel(coder, grammar, None, True, {}))
 
 
 # What is written
