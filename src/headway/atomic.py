@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -46,7 +45,7 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
         return
     target = target.resolve()
     # Named before it exists, so that an interruption at any moment finds what to remove.
-    temporary = target.with_name(f".headway-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".headway-{os.urandom(8).hex()}.tmp")
     try:
         with reporting(failure):
             if target.exists() and not os.access(target, os.W_OK):

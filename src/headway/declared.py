@@ -6,6 +6,7 @@ The command line makes its options from these declarations, and the checks read 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cache
 from math import inf, isfinite
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -33,6 +34,12 @@ def setting(value: Any, help: str, **more: Any) -> Any:
     return field(default=value, metadata={"option": Option(help, **more)})
 
 
+@cache
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields; working them out takes longer than all the rest of an option."""
+    return get_type_hints(kind)
+
+
 def choices_of(kind: type, name: str) -> tuple[str, ...]:
     """The values that a setting may have, where it has a choice of them.
 
@@ -40,7 +47,7 @@ def choices_of(kind: type, name: str) -> tuple[str, ...]:
     >>> choices_of(Settings, "tags"), choices_of(Settings, "seed")
     (('predicted', 'gold'), ())
     """
-    hint = get_type_hints(kind)[name]
+    hint = hints_of(kind)[name]
     literals = [hint] if get_origin(hint) is Literal else [each for each in get_args(hint) if get_args(each)]
     return tuple(value for literal in literals for value in get_args(literal))
 

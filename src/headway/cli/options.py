@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
-from headway.declared import Option, choices_of
+from headway.declared import Option, choices_of, hints_of
 from headway.errors import TrainingError
 
 TrainArgument = Annotated[
@@ -57,7 +57,7 @@ def with_settings(
     among the fields; `defaults` are a command's own.
     """
     chosen = [each for each in fields(kind) if (only is None or each.name in only) and each.name not in without]
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)
 
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True)

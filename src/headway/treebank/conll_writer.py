@@ -55,6 +55,8 @@ def _head_column(heads: list[int]) -> Iterable[str]:
 
 
 def _with_extra_lines(lines: list[str], extra_lines: tuple[tuple[int, str], ...]) -> list[str]:
+    if not extra_lines:
+        return lines
     merged: list[str] = []
     start = 0
     for words_before, line in extra_lines:
