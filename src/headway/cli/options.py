@@ -49,7 +49,7 @@ Command = Callable[..., None]
 
 
 def with_settings(
-    kind: type[Any], *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **defaults: Any
+    kind: type, *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **defaults: Any
 ) -> Callable[[Command], Command]:
     """Give a command an option for every field of a dataclass of settings, in place of its parameter `settings`.
 
