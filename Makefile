@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers unit format docs embedded clean
+.PHONY: demo test lint types layers unit fuzz format docs embedded clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -22,6 +22,10 @@ layers: $(VENV)/ready
 
 unit: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
+
+# Random and hostile input: `make fuzz SECONDS=600 SEED=7 TARGETS='treebanks texts'`; all targets, a minute each, if nothing is said.
+fuzz: $(VENV)/ready
+	$(BIN)/python -m tests.fuzz $(TARGETS) $(if $(DRAWS),--draws $(DRAWS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
