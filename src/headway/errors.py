@@ -4,7 +4,17 @@ from __future__ import annotations
 
 
 class HeadwayError(Exception):
-    """Anything that went wrong and that Headway can name."""
+    r"""Anything that went wrong and that Headway can name.
+
+    Messages quote files and names of files. Whatever could steer a terminal, or break the line, is shown escaped.
+
+    >>> print(HeadwayError("the word is \x1b[2Jnaïve"))
+    the word is \x1b[2Jnaïve
+    """
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return message if message.isprintable() else "".join(map(_escaped, message))
 
 
 class MissingExtraError(HeadwayError):
@@ -96,3 +106,7 @@ class MissingFileError(ArchiveError):
 
 class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
