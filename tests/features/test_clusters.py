@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,18 @@ def test_compressed(tmp_path: Path) -> None:
     path = tmp_path / "paths.gz"
     path.write_bytes(gzip.compress(b"01\tdog\t3\n"))
     assert read_clusters(path).paths == {"dog": "01"}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_compressed_data_that_break_off(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "paths"
+    whole = pack(b"01\tdog\t3\n")
+    flipped = bytearray(whole)
+    flipped[-10] ^= 0xFF
+    for data in (whole[:-4], whole[: len(whole) // 2], bytes(flipped)):
+        path.write_bytes(data)
+        with pytest.raises(TrainingError, match=r"paths, line \d: the data break off .*; get a complete copy"):
+            read_clusters(path)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ The file is what Liang's `wcluster` writes, one word a line: bits, tab, word, an
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import TrainingError
-from headway.treebank.streams import open_source
+from headway.treebank.streams import READ_ERRORS, open_source
 
 NO_PATH = "_"
 
@@ -55,15 +55,26 @@ def read_clusters(path: str | os.PathLike[str]) -> Clusters:
     """The clusters of a file; one line that is not of the format is an error that names it."""
     paths: dict[str, str] = {}
     name = os.fspath(path)
-    with open_source(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                bits, word = line.decode().rstrip("\r\n").split("\t")[:2]
-            except ValueError:  # of decoding, too
-                raise TrainingError(f"{name}, line {number}: expected bits, a tab and a word, in UTF-8") from None
-            if not bits or set(bits) - {"0", "1"} or not word:
-                raise TrainingError(f"{name}, line {number}: {bits[:40]!a} is not a path of 0 and 1")
-            paths[word] = bits
+    for number, line in _lines(path, name):
+        try:
+            bits, word = line.decode().rstrip("\r\n").split("\t")[:2]
+        except ValueError:  # of decoding, too
+            raise TrainingError(f"{name}, line {number}: expected bits, a tab and a word, in UTF-8") from None
+        if not bits or set(bits) - {"0", "1"} or not word:
+            raise TrainingError(f"{name}, line {number}: {bits[:40]!a} is not a path of 0 and 1")
+        paths[word] = bits
     if not paths:
         raise TrainingError(f"{name}: has no clusters; expected lines of bits, a tab and a word")
     return Clusters(paths)
+
+
+def _lines(path: str | os.PathLike[str], name: str) -> Iterator[tuple[int, bytes]]:
+    """The lines with their numbers, also of a compressed file."""
+    number = 0
+    try:
+        with open_source(path) as stream:
+            for number, line in enumerate(stream, start=1):
+                yield number, line
+    except READ_ERRORS as error:
+        cause = f"the data break off after this line ({error}); get a complete copy"
+        raise TrainingError(f"{name}, line {number}: {cause}") from None
