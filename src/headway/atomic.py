@@ -37,6 +37,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
 def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[BinaryIO]:
     """A new file that takes the path's name if all goes well, and is removed otherwise."""
     target = Path(path)
+    with reporting(failure):
+        _require_name(target)
     if target.exists() and not target.is_file():
         with reporting(failure):
             device = target.open("wb")
@@ -88,3 +90,13 @@ def reporting(failure: Failure) -> Iterator[None]:
         raise
     except OSError as error:
         raise failure(error) from None
+
+
+def _require_name(path: Path) -> None:
+    """Refuse what no file can be called, as the system does with other names."""
+    try:
+        path.lstat()
+    except ValueError as error:  # a NUL, or a lone surrogate
+        raise OSError(errno.EINVAL, str(error)) from None
+    except OSError:
+        pass
