@@ -8,9 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import cache
 from math import inf, isfinite
+from numbers import Integral, Real
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headway.errors import TrainingError
+
+LARGEST_WHOLE = 2**63 - 1  # what an array can hold
+
+_CALLED = {int: "a whole number", float: "a number", str: "text", bool: "True or False", NoneType: "None"}
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,10 @@ def choices_of(kind: type, name: str) -> tuple[str, ...]:
 
 
 def require_choices(settings: Any) -> None:
-    """Refuse a value that is none of a setting's choices."""
+    """Refuse a value that is not of a setting's type, or none of its choices."""
+    hints = hints_of(settings.__class__)
     for each in fields(settings):
+        _require_type(each.name, getattr(settings, each.name), hints[each.name])
         value, known = getattr(settings, each.name), choices_of(type(settings), each.name)
         if known and value not in known and not (value is None and each.default is None):
             raise TrainingError(f"{each.name} is {value!r}; expected any of {', '.join(known)}")
@@ -67,3 +75,24 @@ def require_minimums(settings: Any) -> None:
         if minimum is not None and value is not None and not minimum <= value < inf:
             finite = "" if isfinite(value) else ", and finite"
             raise TrainingError(f"{each.name} is {value}; expected {minimum} or more{finite}")
+
+
+def _require_type(name: str, value: Any, hint: Any) -> None:
+    types = [_plain(each) for each in (get_args(hint) if NoneType in get_args(hint) else (hint,))]
+    if not any(_is_a(value, each) for each in types):
+        expected = " or ".join(_CALLED[each] for each in types)
+        raise TrainingError(f"{name} is {value!r:.60}; expected {expected}")
+    if isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
+        raise TrainingError(f"{name} is {value!r:.60}; expected at most {LARGEST_WHOLE}")
+
+
+def _plain(hint: Any) -> type:
+    """The type of a choice is text; others are as they are."""
+    return hint if isinstance(hint, type) else str
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    """As type checkers see it: a whole number is a number, also NumPy's; True is neither."""
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    return isinstance(value, kind)

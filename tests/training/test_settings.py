@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headway.coreference.settings import ResolverSettings
@@ -104,6 +106,39 @@ def test_the_models_that_train_on_the_way_have_the_same_trees_and_seed() -> None
         assert own.complete() == own
     assert given.of_pruner().learner == "loglinear"
     assert given.parts == "sibling"
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_values_of_other_types_are_refused_by_name(kind: type[Any]) -> None:
+    for each in fields(kind):
+        for bad in ([], {}, b"1", object(), ("arc",)):
+            with pytest.raises(TrainingError, match=f"^{each.name} is .*; expected "):
+                kind(**{each.name: bad}).complete()
+
+
+@pytest.mark.parametrize(
+    ("settings", "cause"),
+    [
+        ({"epochs": "10"}, "epochs is '10'; expected a whole number or None"),
+        ({"epochs": 1.5}, "epochs is 1.5; expected a whole number or None"),
+        ({"epochs": True}, "epochs is True; expected a whole number or None"),
+        ({"c": "1"}, "c is '1'; expected a number or None"),
+        ({"prune_threshold": None}, "prune_threshold is None; expected a number"),
+        ({"projective": 1}, "projective is 1; expected True or False"),
+        ({"learner": None}, "learner is None; expected text"),
+        ({"templates": 3}, "templates is 3; expected text"),
+        ({"max_heads": 10**30}, f"max_heads is {10**30}; expected at most {2**63 - 1}"),
+    ],
+)
+def test_types(settings: dict[str, Any], cause: str) -> None:
+    with pytest.raises(TrainingError, match=f"^{re.escape(cause)}$"):
+        Settings(**settings).complete()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    given = Settings(epochs=np.int64(3), c=np.float32(0.5), seed=np.uint8(7)).complete()  # type: ignore[arg-type]
+    assert (given.epochs, given.c, given.seed) == (3, 0.5, 7)
+    assert Settings(c=1, prune_threshold=1).complete().c == 1
 
 
 # Pure data
