@@ -23,6 +23,7 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -120,6 +121,15 @@ def prepare(target: str, folder: Path) -> Draw:
     module, _, function = target.partition(":")
     prepared: Draw = getattr(importlib.import_module(f"tests.fuzz.{module}"), function)(folder)
     return prepared
+
+
+@contextmanager
+def expecting_success() -> Iterator[None]:
+    """Where Headway reads what it wrote itself, a refusal is a finding, too."""
+    try:
+        yield
+    except HeadwayError as error:
+        raise AssertionError(f"refused what it wrote: {error}") from None
 
 
 def _from_worker(target: str, first: int, stop: int, limits: Limits) -> Iterator[tuple[int, str, str]]:

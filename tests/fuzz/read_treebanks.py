@@ -23,7 +23,7 @@ from headway.treebank.annotations import head_probabilities, multiword_tokens, o
 from headway.treebank.inputs import open_input
 from headway.treebank.raw_text import raw_text
 from headway.treebank.sentence import Format
-from tests.fuzz.harness import Draw, check_message
+from tests.fuzz.harness import Draw, check_message, expecting_success
 from tests.fuzz.mutations import ODD, damaged, packed, pick
 
 TINY = Path(__file__).parents[2] / "examples" / "tiny.conllu"
@@ -78,11 +78,13 @@ def _use(data: bytes, format: Format, partial: bool) -> str:
         again = io.BytesIO()
         write_treebank([sentence], again, format=format)
         again.seek(0)
-        (same,) = read_treebank(again, format=format, partial=partial)
+        with expecting_success():
+            (same,) = read_treebank(again, format=format, partial=partial)
         assert same.to_conllu() == sentence.to_conllu()
         assert same.to_conllx() == sentence.to_conllx()
     raw_text(found)
-    Statistics.of(found)
+    if not partial:
+        Statistics.of(found)
     with open_input(io.BytesIO(data)) as opened:
         assert opened.format in ("text", "conllu")
     if not skipped and not partial:
@@ -101,7 +103,7 @@ def _ask(sentence: Sentence) -> None:
             question(sentence)
         except HeadwayError as error:
             check_message(error)
-    if sentence.heads is not None and is_tree(sentence.heads):
+    if sentence.heads is not None and (sentence.heads[1:] >= 0).all() and is_tree(sentence.heads):
         heads = projectivise(sentence, single_root=False).heads
         assert heads is not None
         assert is_projective(heads)

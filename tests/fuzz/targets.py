@@ -2,4 +2,12 @@
 
 TARGETS = {
     "treebanks": "read_treebanks:treebanks",
+    "texts": "parse_texts:texts",
+    "rules": "read_rules:rules",
+    "templates": "read_rules:templates",
+    "clusters": "read_rules:clusters",
+    "coreference": "read_coreference:documents",
+    "settings": "settings:settings",
+    "commands": "settings:commands",
+    "certificates": "certificates:certificates",
 }

@@ -15,7 +15,8 @@ from headway.errors import TreebankError
 from tests.fuzz.harness import Draw, Limits, fuzz
 from tests.fuzz.targets import TARGETS
 
-DRAWS = {"treebanks": 250}
+# About a minute in all; the rest of the time is for starting workers.
+DRAWS = {"treebanks": 3000, "texts": 150, "coreference": 1500, "settings": 3000, "commands": 60, "certificates": 200}
 
 
 @pytest.mark.parametrize("target", TARGETS)
