@@ -13,6 +13,7 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -162,6 +163,7 @@ def _work(target: str, first: int, stop: int, sender: Connection, folder: str, l
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, chain=True)  # says where it hung, then the signal ends the process
     draw = prepare(target, Path(folder))
+    os.chdir(folder)  # a draw may write under any name
     resource.setrlimit(resource.RLIMIT_AS, (_mapped() + limits.memory, resource.RLIM_INFINITY))
     sender.send("prepared")
     for seed in range(first, stop):
