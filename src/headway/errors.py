@@ -49,6 +49,10 @@ class SizeError(HeadwayError, ValueError):
     """A result too large to be held in memory."""
 
 
+class PrecisionError(HeadwayError, ArithmeticError):
+    """A result that float64 cannot hold, or not with any digits that mean something."""
+
+
 class NoTreeError(HeadwayError, ValueError):
     """No tree of the requested class avoids the forbidden arcs.
 

@@ -1,25 +1,28 @@
 """Scores as every kernel takes them: validated, padded, C-contiguous float64; and work spread over the sentences.
 
 The conventions of `headway.inference` are enforced here and nowhere else. One matrix is a batch of one, with
-`single` remembering to take the batch axis off the results again.
+`single` remembering to take the batch axis off the results again. Sentences with scores beyond `WIDE` are marked: their
+sums would round away what tells trees apart, so `first_order` hands them to `any_scale`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Bools, Floats, Ints
 from headway.errors import DtypeError, LengthsError, ScoresError, ShapeError
 from headway.inference.jit import kernel
 from headway.parallel import Executor, run_slices
 
 # Beyond this a sum over a long sentence could overflow, and an overflow would look like a forbidden arc.
 LARGEST_SCORE = 1e300
+# Beyond this, sums over trees keep sums of scores exactly. Below, rounding costs a probability some 1e-12 of its value.
+WIDE = 2.0**12
 
 # A worker must have this much arithmetic to be worth starting (about 0.2 ms of work).
 _WORK_PER_WORKER = 500_000
@@ -27,26 +30,68 @@ _WORK_PER_WORKER = 500_000
 
 @dataclass(frozen=True)
 class Batch:
-    """`scores` (B, N+1, N+1) and `lengths` (B,), checked; `single` when the user gave one matrix."""
+    """`scores` (B, N+1, N+1) and `lengths` (B,), checked; `single` when the user gave one matrix.
+
+    `wide` (B,) marks the sentences with a finite score beyond `WIDE`, None if there are none. `residual`, shaped like
+    the scores, is added to them where their sum would not fit a float64.
+    """
 
     scores: Floats
     lengths: Ints
     single: bool
+    wide: Bools | None = None
+    residual: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def sentences(self) -> Iterator[Floats]:
-        """Each sentence's own matrix, without its padding."""
-        for scores, n in zip(self.scores, self.lengths, strict=True):
-            yield scores[: n + 1, : n + 1]
+    def sentences(self) -> Iterator[Batch]:
+        """Each sentence on its own, without its padding."""
+        for b, n in enumerate(self.lengths):
+            own = np.s_[b : b + 1, : n + 1, : n + 1]
+            wide = self.wide[b : b + 1] if self.wide is not None and self.wide[b] else None
+            residual = None if self.residual is None else self.residual[own]
+            yield Batch(np.ascontiguousarray(self.scores[own]), self.lengths[b : b + 1], True, wide, residual)
+
+    def variants(self, scores: Floats) -> Batch:
+        """One sentence with other scores (V, n+1, n+1), from which arcs have been taken."""
+        wide = None if self.wide is None else np.ones(len(scores), np.bool_)
+        residual = None if self.residual is None else np.repeat(self.residual, len(scores), axis=0)
+        return Batch(scores, np.repeat(self.lengths, len(scores)), False, wide, residual)
+
+    def ordinary(self) -> Batch:
+        """The same batch with the wide sentences emptied, so that kernels pass over them."""
+        if self.wide is None:
+            return self
+        return Batch(self.scores, np.where(self.wide, 0, self.lengths), self.single)
+
+    def beyond(self, size: float) -> Batch:
+        """The same batch, of whose wide sentences only those with a finite score beyond `size` are marked."""
+        if self.wide is None:
+            return self
+        large = np.where(allowed(self), np.abs(self.scores), 0.0).max(axis=(1, 2)) > size
+        return replace(self, wide=large if large.any() else None)
+
+    def only_wide(self) -> Batch:
+        """The wide sentences; there must be some."""
+        assert self.wide is not None
+        residual = None if self.residual is None else self.residual[self.wide]
+        return Batch(self.scores[self.wide], self.lengths[self.wide], False, self.wide[self.wide], residual)
+
+    def same_scores(self, other: Batch) -> bool:
+        """Are both batches' scores equal, cell by cell?"""
+        return np.array_equal(self.scores, other.scores) and np.array_equal(self.residuals(), other.residuals())
+
+    def residuals(self) -> Floats:
+        """`residual`, zeros if there is none."""
+        return np.zeros(self.scores.shape) if self.residual is None else self.residual
 
     def place(self, sentence: int) -> int | None:
         """How errors name a sentence: not at all when there is only the one matrix."""
         return None if self.single else sentence
 
     def with_scores(self, scores: Floats) -> Batch:
-        """The same sentences with other, already valid scores."""
+        """The same sentences with other, already valid scores, none of them wide."""
         return Batch(scores, self.lengths, self.single)
 
     def unbatch(self, result: NDArray[Any]) -> Any:
@@ -70,15 +115,16 @@ def as_batch(scores: ArrayLike, lengths: ArrayLike | None = None) -> Batch:
             "(B, N+1, N+1) for a padded batch, root included"
         )
     batch = Batch(array, _as_lengths(lengths, array), single)
-    b, h, m = _first_bad_cell(batch.scores, batch.lengths, LARGEST_SCORE)
+    wide = np.zeros(len(batch), np.bool_)
+    b, h, m = _first_bad_cell(batch.scores, batch.lengths, WIDE, LARGEST_SCORE, wide)
     if b >= 0:
         raise _bad_score(batch, b, h, m)
-    return batch
+    return replace(batch, wide=wide) if wide.any() else batch
 
 
 def one_sentence(scores: Floats, b: int, n: int) -> Batch:
-    """Sentence b, of n words, of a batch's checked scores, on its own and without padding."""
-    return Batch(scores[b : b + 1, : n + 1, : n + 1].copy(), np.array([n]), single=True)
+    """Sentence b, of n words, of a batch's scores, on its own and without padding."""
+    return as_batch(scores[b, : n + 1, : n + 1].copy())
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
@@ -97,10 +143,10 @@ def as_function(values: ArrayLike, batch: Batch, name: str) -> Floats:
         expected = batch.scores.shape[1:] if batch.single else batch.scores.shape
         raise ShapeError(f"{name} has shape {np.shape(values)}; expected that of scores, {expected}")
     function = np.zeros(array.shape)
-    b, h, m = _copy_function(array, batch.scores, batch.lengths, function)
+    b, h, m = _copy_function(array, batch.scores, batch.lengths, LARGEST_SCORE, function)
     if b >= 0:
         where = "" if batch.single else f"sentence {b}: "
-        raise ScoresError(f"{where}{name}[{h}, {m}] is {array[b, h, m]}; it must be finite")
+        raise ScoresError(f"{where}{name}[{h}, {m}] is {array[b, h, m]}; expected at most {LARGEST_SCORE:g} in size")
     return function
 
 
@@ -162,17 +208,21 @@ def _bad_score(batch: Batch, b: int, h: int, m: int) -> ScoresError:
 
 
 @kernel
-def _first_bad_cell(scores: Floats, lengths: Ints, largest: float) -> tuple[int, int, int]:
-    """The first nan, +inf or absurdly large score among the arcs of the batch; (-1, -1, -1) if there is none."""
+def _first_bad_cell(
+    scores: Floats, lengths: Ints, ordinary: float, largest: float, wide: Bools
+) -> tuple[int, int, int]:
+    """The first nan, +inf or absurdly large score among the arcs of the batch, (-1, -1, -1) if there is none; marks the
+    sentences that have scores beyond the ordinary."""
     for b in range(scores.shape[0]):
         n = lengths[b]
         for h in range(n + 1):
-            bad = 0
+            unusual = 0
             for m in range(1, n + 1):
                 x = scores[b, h, m]
-                fine = (x <= largest) & ((x >= -largest) | (x == -np.inf))
-                bad += (not fine) & (h != m)
-            if bad:
+                usual = (x <= ordinary) & ((x >= -ordinary) | (x == -np.inf))
+                unusual += (not usual) & (h != m)
+            if unusual:
+                wide[b] = True
                 for m in range(1, n + 1):
                     x = scores[b, h, m]
                     fine = (x <= largest) & ((x >= -largest) | (x == -np.inf))
@@ -182,8 +232,10 @@ def _first_bad_cell(scores: Floats, lengths: Ints, largest: float) -> tuple[int,
 
 
 @kernel
-def _copy_function(values: Floats, scores: Floats, lengths: Ints, function: Floats) -> tuple[int, int, int]:
-    """function = values on arcs a tree may have; the first of them not finite, (-1, -1, -1) if there is none."""
+def _copy_function(
+    values: Floats, scores: Floats, lengths: Ints, largest: float, function: Floats
+) -> tuple[int, int, int]:
+    """function = values on arcs a tree may have; the first of them too large or nan, (-1, -1, -1) if there is none."""
     for b in range(scores.shape[0]):
         n = lengths[b]
         for h in range(n + 1):
@@ -191,9 +243,9 @@ def _copy_function(values: Floats, scores: Floats, lengths: Ints, function: Floa
             for m in range(1, n + 1):
                 arc = (h != m) & (scores[b, h, m] > -np.inf)
                 function[b, h, m] = values[b, h, m] if arc else 0.0
-                bad += not np.isfinite(function[b, h, m])
+                bad += not (np.abs(function[b, h, m]) <= largest)
             if bad:
                 for m in range(1, n + 1):
-                    if not np.isfinite(function[b, h, m]):
+                    if not (np.abs(function[b, h, m]) <= largest):
                         return b, h, m
     return -1, -1, -1

@@ -5,7 +5,8 @@
 | non-projective | `spanning_tree`, `matrix_tree` | the same |
 | projective | `eisner` | the same |
 
-Here the class picks the algorithm, and a sentence without any tree becomes a `NoTreeError`.
+Here the class picks the algorithm, sentences with very large scores go to `any_scale` and `exact_trees`, and a sentence
+without any tree becomes a `NoTreeError`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.inference import eisner, matrix_tree, spanning_tree
+from headway.inference import any_scale, eisner, exact_trees, matrix_tree, spanning_tree
 from headway.inference.batch import Batch, as_batch
 from headway.inference.no_tree import no_tree_error
 from headway.parallel import Executor, executor_for
@@ -90,22 +91,30 @@ def best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> Ints:
 
 def try_best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Ints, Ints]:
     """Heads (B, N+1) and whether each sentence has a tree at all."""
-    if trees.projective:
-        return eisner.argmax(batch, single_root=trees.single_root, executor=executor)
-    return spanning_tree.argmax(batch, single_root=trees.single_root, executor=executor)
+    algorithm = eisner.argmax if trees.projective else spanning_tree.argmax
+    vast = batch.beyond(exact_trees.VAST)
+    heads, found = algorithm(vast.ordinary(), single_root=trees.single_root, executor=executor)
+    if vast.wide is not None:
+        heads[vast.wide], found[vast.wide] = exact_trees.argmax(vast.only_wide(), trees)
+    return heads, found
 
 
 def tree_sums(batch: Batch, trees: TreeClass, executor: Executor) -> Floats:
     """log Z (B,); -inf for a sentence without trees."""
-    if trees.projective:
-        return eisner.log_partition(batch, single_root=trees.single_root, executor=executor)
-    return matrix_tree.log_partition(batch, single_root=trees.single_root, executor=executor)
+    algorithm = eisner.log_partition if trees.projective else matrix_tree.log_partition
+    log_z = algorithm(batch.ordinary(), single_root=trees.single_root, executor=executor)
+    if batch.wide is not None:
+        log_z[batch.wide] = any_scale.totals(batch.only_wide(), trees).log_z
+    return log_z
 
 
 def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
     """log Z (B,) and marginals; NoTreeError if a sentence has no tree."""
     algorithm = eisner.marginals if trees.projective else matrix_tree.marginals
-    log_z, mu = algorithm(batch, single_root=trees.single_root, executor=executor)
+    log_z, mu = algorithm(batch.ordinary(), single_root=trees.single_root, executor=executor)
+    if batch.wide is not None:
+        log_z[batch.wide], log_mu, _ = any_scale.arc_sums(batch.only_wide(), trees)
+        mu[batch.wide] = np.exp(log_mu)
     require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu
 
@@ -113,7 +122,10 @@ def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[F
 def arc_covariances(batch: Batch, f: Floats, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z (B,), marginals and Cov(f, 1[arc]), both shaped like the scores; NoTreeError if a sentence has no tree."""
     algorithm = eisner.covariance if trees.projective else matrix_tree.covariance
-    log_z, mu, slope = algorithm(batch, f, single_root=trees.single_root, executor=executor)
+    log_z, mu, slope = algorithm(batch.ordinary(), f, single_root=trees.single_root, executor=executor)
+    if batch.wide is not None:
+        log_z[batch.wide], log_mu, slope[batch.wide] = any_scale.arc_sums(batch.only_wide(), trees, f[batch.wide])
+        mu[batch.wide] = np.exp(log_mu)
     require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu, slope
 

@@ -27,37 +27,48 @@ from headway.parallel import Executor
 LARGEST_FOR_PAIRS = 64
 
 
-def arc_set_probability(scores: Floats, arcs: Iterable[Arc], trees: TreeClass, executor: Executor) -> float:
+def arc_set_probability(sentence: Batch, arcs: Iterable[Arc], trees: TreeClass, executor: Executor) -> float:
     """P(all arcs in the tree) for one sentence; 0 if no tree has them all."""
-    n = len(scores) - 1
-    wanted = checked_arcs(arcs, n)
+    scores = sentence.scores[0]
+    wanted = checked_arcs(arcs, len(scores) - 1)
     if len({m for _, m in wanted}) < len(set(wanted)):
         return 0.0
-    both = np.array([scores, require(scores, wanted)])
-    batch = Batch(both, np.full(2, n), single=False)
+    if sentence.wide is not None:
+        return _arc_by_arc(sentence, wanted, trees, executor)
+    batch = sentence.variants(np.array([scores, require(scores, wanted)]))
     log_z, log_z_required = tree_sums(batch, trees, executor)
     return float(np.exp(log_z_required - log_z))
 
 
-def pair_marginals(scores: Floats, mu: Floats, trees: TreeClass, executor: Executor) -> Floats:
+def _arc_by_arc(sentence: Batch, arcs: list[Arc], trees: TreeClass, executor: Executor) -> float:
+    """The same as a product of probabilities, each given the arcs before: for scores too large for differences."""
+    probability, scores = 1.0, sentence.scores[0]
+    for h, m in arcs:
+        probability *= arc_marginals(sentence.variants(scores[None]), trees, executor)[1][0, h, m]
+        if probability == 0.0:
+            return 0.0
+        scores = require(scores, [(h, m)])
+    return float(probability)
+
+
+def pair_marginals(sentence: Batch, mu: Floats, trees: TreeClass, executor: Executor) -> Floats:
     """P(both arcs in the tree) at [h, m, h2, m2] for one sentence, whose marginals are `mu`."""
-    n = len(scores) - 1
+    n = len(mu) - 1
     pairs = np.zeros((n + 1,) * 4)
     for m in range(1, n + 1):
-        heads, given = given_each_head(scores, mu, m, trees, executor)
+        heads, given = given_each_head(sentence, mu, m, trees, executor)
         pairs[heads, m] = mu[heads, m, None, None] * given
     return pairs
 
 
-def given_each_head(scores: Floats, mu: Floats, m: int, trees: TreeClass, executor: Executor) -> tuple[Ints, Floats]:
+def given_each_head(sentence: Batch, mu: Floats, m: int, trees: TreeClass, executor: Executor) -> tuple[Ints, Floats]:
     """The possible heads of word m, and for each the marginals given that it is the head."""
-    n = len(scores) - 1
+    scores = sentence.scores[0]
     heads = np.flatnonzero(mu[:, m] > 0)
     required = np.repeat(scores[None], len(heads), axis=0)
     required[:, :, m] = -np.inf
     required[np.arange(len(heads)), heads, m] = scores[heads, m]
-    batch = Batch(required, np.full(len(heads), n), single=False)
-    return heads, arc_marginals(batch, trees, executor)[1]
+    return heads, arc_marginals(sentence.variants(required), trees, executor)[1]
 
 
 def require_small(nodes: int) -> None:

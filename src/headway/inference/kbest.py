@@ -9,7 +9,9 @@ projective.
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import count
 
 import numpy as np
@@ -20,26 +22,27 @@ from headway.inference.first_order import try_best_heads
 from headway.parallel import Executor
 
 
-def kbest(scores: Floats, k: int, trees: TreeClass, executor: Executor) -> list[tuple[Ints, float]]:
+def kbest(sentence: Batch, k: int, trees: TreeClass, executor: Executor) -> list[tuple[Ints, float]]:
     """At most k (heads, score) of one sentence, best first; fewer when there are fewer trees."""
     if k < 1:
         raise ValueError(f"k is {k}; expected at least 1")
+    scores = sentence.scores[0]
     n = len(scores) - 1
     order = count()  # breaks ties in the heap by age, so that arrays are never compared
-    heap: list[tuple[float, int, Ints, _Part]] = []
+    heap: list[tuple[float | Fraction, int, Ints, _Part]] = []
+    score = tree_score if sentence.wide is None else exact_tree_score
 
     def push(parts: list[_Part]) -> None:
         if not parts:
             return
-        matrices = np.array([part.scores() for part in parts])
-        batch = Batch(matrices, np.full(len(parts), n), single=False)
+        batch = sentence.variants(np.array([part.scores() for part in parts]))
         heads, found = try_best_heads(batch, trees, executor)
         for tree, part, ok in zip(heads, parts, found, strict=True):
             if ok:
-                heapq.heappush(heap, (-tree_score(scores, tree), next(order), tree, part))
+                heapq.heappush(heap, (-score(sentence, tree), next(order), tree, part))
 
     push([_Part(scores, np.full(n + 1, -1), 1, None)])
-    best: list[tuple[Ints, float]] = []
+    best: list[tuple[Ints, float | Fraction]] = []
     while heap and len(best) < k:
         negative, _, heads, part = heapq.heappop(heap)
         best.append((heads, -negative))
@@ -47,7 +50,7 @@ def kbest(scores: Floats, k: int, trees: TreeClass, executor: Executor) -> list[
             free = part.other or 1
             allowed = part.scores()
             push([_Part(allowed, heads, free, m) for m in range(free, n + 1)])
-    return sorted(best, key=lambda entry: -entry[1])
+    return [(heads, float(total)) for heads, total in sorted(best, key=lambda entry: -entry[1])]
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,17 @@ class _Part:
         return result
 
 
-def tree_score(scores: Floats, heads: Ints) -> float:
-    """Sum of the arcs' scores, always in the order of the words."""
-    words = np.arange(1, len(heads))
-    return float(np.cumsum(scores[heads[1:], words])[-1]) if len(words) else 0.0
+def tree_score(sentence: Batch, heads: Ints) -> float:
+    """Sum of the arcs' scores, rounded once."""
+    return math.fsum(_arc_scores(sentence, heads))
+
+
+def exact_tree_score(sentence: Batch, heads: Ints) -> Fraction:
+    """The same sum, not rounded."""
+    return sum(map(Fraction, _arc_scores(sentence, heads)), Fraction())
+
+
+def _arc_scores(sentence: Batch, heads: Ints) -> list[float]:
+    arcs = heads[1:], np.arange(1, len(heads))
+    own: list[float] = sentence.scores[0][arcs].tolist()
+    return own if sentence.residual is None else own + sentence.residual[0][arcs].tolist()

@@ -7,6 +7,7 @@ arc.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -46,10 +47,13 @@ class LabelledTreeDistribution:
             top = self._scores.max(axis=-1)
             shift = np.where(np.isfinite(top), top, 0.0)
             total = np.exp(self._scores - shift[..., None]).sum(axis=-1)
-            summed = np.where(np.isneginf(top), top, shift + np.log(total, where=total > 0, out=total))
-        # A nan or +inf label score leaves one in the sum, where the check of TreeDistribution names its cell.
+        # What the other labels of an arc add to its best one's score. A nan or +inf stays in `top`, where the check of
+        # TreeDistribution names its cell.
+        self._gain = np.log(total, where=total > 0, out=np.zeros_like(total))
+        self._top = top
         self._options = {"projective": projective, "single_root": single_root, "threads": threads}
-        self.arcs = TreeDistribution(summed, lengths=lengths, **self._options)  # type: ignore[arg-type]
+        arcs = TreeDistribution(top, lengths=lengths, **self._options)  # type: ignore[arg-type]
+        self.arcs = arcs._with_residual(self._gain)
         self._lengths = lengths
 
     @property
@@ -109,12 +113,20 @@ class LabelledTreeDistribution:
         """Sum of the labelled arcs' scores; -inf for what is not a tree of the class."""
         valid = self.arcs.score(heads) > -np.inf
         chosen = self._chosen(np.asarray(heads), np.asarray(labels))
-        total = np.where(valid, chosen.sum(axis=-1), -np.inf)
+        total = np.where(valid, np.apply_along_axis(math.fsum, -1, chosen), -np.inf)
         return float(total) if total.ndim == 0 else total
 
     def log_prob(self, heads: ArrayLike, labels: ArrayLike) -> Any:
-        """log P(labelled tree)."""
-        return self.score(heads, labels) - self.log_partition
+        """log P(labelled tree): of the tree, and of its labels."""
+        tree = np.asarray(heads)
+        chosen = self._chosen(tree, np.asarray(labels))
+        with np.errstate(invalid="ignore"):
+            shares = np.where(
+                tree < 0, 0.0, (chosen - self._at_heads(self._top, tree)) - self._at_heads(self._gain, tree)
+            )
+        log_p = self.arcs.log_prob(heads)
+        total = np.where(np.isneginf(log_p), -np.inf, log_p + shares.sum(axis=-1))
+        return float(total) if total.ndim == 0 else total
 
     @property
     def entropy(self) -> Any:
@@ -138,10 +150,14 @@ class LabelledTreeDistribution:
 
     def _arc_scores(self, heads: Ints) -> Floats:
         """Label scores of each word's arc: (.., N+1, L)."""
+        return self._at_heads(self._scores, heads)
+
+    def _at_heads(self, values: Floats, heads: Ints) -> Floats:
+        """The entries of each word's arc, of values [.., head, modifier, ..]."""
         words = np.arange(heads.shape[-1])
         if self._scores.ndim == 4:
-            return self._scores[np.arange(len(heads))[:, None], heads, words]
-        return self._scores[heads, words]
+            return values[np.arange(len(heads))[:, None], heads, words]
+        return values[heads, words]
 
     def _chosen(self, heads: Ints, labels: Ints) -> Floats:
         if labels.shape != heads.shape or labels.dtype.kind not in "iu":

@@ -21,7 +21,7 @@ Otherwise the same elimination runs on logarithms.
 
 *Reducible single-root graphs.* Words from which the walk cannot leave a set C (all their heads lie in C) force the
 root's child into C. The distribution is then a product: single-root trees over C, and forests over the other words
-with C as their root. `_find_core` finds C; nothing special happens when it is the whole sentence.
+with C as their root. `find_core` finds C; nothing special happens when it is the whole sentence.
 
 Shapes: scores (B, N+1, N+1) to log Z (B,), marginals and derivatives like scores. O(n^3) time, O(n^2) memory a
 thread.
@@ -117,7 +117,7 @@ def _sentences(
         if n == 0:
             continue
         linear, watch, shift = _scale(scores[b], n, single_root, scale)
-        if not _find_core(scores[b], n, single_root and watch, words, core):
+        if not find_core(scores[b], n, single_root and watch, words, core):
             log_z[b] = -np.inf
             continue
         if f is not None and d_table is not None and escapes is not None and mu is not None and slope is not None:
@@ -198,7 +198,7 @@ def _scale(scores: Floats, n: int, single_root: bool, scale: Floats) -> tuple[bo
 
 
 @part
-def _find_core(scores: Floats, n: int, reducible: bool, queue: Ints, core: np.ndarray) -> bool:
+def find_core(scores: Floats, n: int, reducible: bool, queue: Ints, core: np.ndarray) -> bool:
     """Mark the words that can be the root's child as far as words' heads go; False if there are none.
 
     Going from head to modifier, a word is such if it reaches every word. The start of the last search that found new

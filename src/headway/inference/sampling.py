@@ -24,6 +24,7 @@ import numpy as np
 
 from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.inference import eisner
+from headway.inference.any_scale import arc_sums
 from headway.inference.batch import Batch
 from headway.inference.first_order import arc_marginals, tree_sums
 from headway.inference.jit import kernel
@@ -41,7 +42,7 @@ def as_generator(rng: np.random.Generator | int) -> np.random.Generator:
 
 
 def sample(
-    scores: Floats,
+    sentence: Batch,
     mu: Floats,
     k: int,
     rng: np.random.Generator,
@@ -51,20 +52,23 @@ def sample(
     """k trees (k, n+1) of one sentence, whose marginals are `mu`."""
     if k < 0:
         raise ValueError(f"k is {k}; expected 0 or more")
+    scores = sentence.scores[0]
     if len(scores) == 1 or k == 0:
         return np.full((k, len(scores)), -1, dtype=np.int64)
+    if sentence.wide is not None:
+        return _ancestral(sentence, scores, k, rng, trees, executor)
     if trees.projective:
         return eisner.sample(scores, k, rng, single_root=trees.single_root)
     heads = np.full((k, len(scores)), -1, dtype=np.int64)
     finished = np.zeros(k, dtype=np.bool_)
     _walk(scores, mu, trees.single_root, _PATIENCE * len(scores), rng, heads, finished)
     if not finished.all():
-        _redraw(scores, rng, heads, ~finished, trees, executor)
+        _redraw(sentence, rng, heads, ~finished, trees, executor)
     return heads
 
 
 def _redraw(
-    scores: Floats,
+    sentence: Batch,
     rng: np.random.Generator,
     heads: Ints,
     caught: Bools,
@@ -72,23 +76,25 @@ def _redraw(
     executor: Executor,
 ) -> None:
     """Draw the samples given up another way, each keeping the root's child it had been dealt."""
+    scores = sentence.scores[0]
     if not trees.single_root:
-        heads[caught] = _ancestral(scores, int(caught.sum()), rng, trees, executor)
+        heads[caught] = _ancestral(sentence, scores, int(caught.sum()), rng, trees, executor)
         return
     child = np.where(caught, np.argmax(heads == 0, axis=1), 0)
     for m in np.unique(child[caught]):
         dealt = child == m
         below = _fix(scores[None], m, np.array([0]))[0]
-        heads[dealt] = _ancestral(below, int(dealt.sum()), rng, trees, executor)
+        heads[dealt] = _ancestral(sentence, below, int(dealt.sum()), rng, trees, executor)
 
 
-def _ancestral(scores: Floats, k: int, rng: np.random.Generator, trees: TreeClass, executor: Executor) -> Ints:
-    """k trees, word by word; `prefixes[i]` is shared by `counts[i]` of them."""
+def _ancestral(
+    sentence: Batch, scores: Floats, k: int, rng: np.random.Generator, trees: TreeClass, executor: Executor
+) -> Ints:
+    """k trees of the sentence with these scores, word by word; `prefixes[i]` is shared by `counts[i]` of them."""
     n = len(scores) - 1
     prefixes, counts = scores[None], np.array([k])
     for m in range(1, n + 1):
-        batch = Batch(prefixes, np.full(len(prefixes), n), single=False)
-        choices = arc_marginals(batch, trees, executor)[1][:, :, m]
+        choices = arc_marginals(sentence.variants(prefixes), trees, executor)[1][:, :, m]
         split = rng.multinomial(counts, choices / choices.sum(axis=1, keepdims=True))
         parent, head = np.nonzero(split)
         counts = split[parent, head]
@@ -99,7 +105,7 @@ def _ancestral(scores: Floats, k: int, rng: np.random.Generator, trees: TreeClas
 
 
 def sample_without_replacement(
-    scores: Floats,
+    sentence: Batch,
     k: int,
     rng: np.random.Generator,
     trees: TreeClass,
@@ -108,21 +114,13 @@ def sample_without_replacement(
     """At most k distinct trees (fewer only if there are fewer), in the order drawn."""
     if k < 1:
         raise ValueError(f"k is {k}; expected at least 1")
-    n = len(scores) - 1
+    n = len(sentence.scores[0]) - 1
     heads = np.full((1, n + 1), -1, dtype=np.int64)
-    prefixes, log_p, gumbel = scores[None], np.zeros(1), np.zeros(1)
+    prefixes, log_p, gumbel = sentence.scores, np.zeros(1), np.zeros(1)
     for m in range(1, n + 1):
-        parent, head = np.nonzero(prefixes[:, :, m] > -np.inf)
-        parent, head = parent[head != m], head[head != m]
-        log_z = np.empty(len(parent))
-        for start in range(0, len(parent), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            candidates = _fix(prefixes[parent[part]], m, head[part])
-            batch = Batch(candidates, np.full(len(candidates), n), single=False)
-            log_z[part] = tree_sums(batch, trees, executor)
-        alive = log_z > -np.inf
-        parent, head, log_z = parent[alive], head[alive], log_z[alive]
-        log_p = log_p[parent] + log_z - _log_sum_by(log_z, parent)
+        choices = _log_choices if sentence.wide is None else _log_choices_of_wide
+        parent, head, log_choice = choices(sentence, prefixes, m, trees, executor)
+        log_p = log_p[parent] + log_choice
         gumbel = _gumbel_with_maximum(log_p, gumbel, parent, rng)
         best = np.argsort(-gumbel, kind="stable")[:k]
         heads = heads[parent[best]]
@@ -130,6 +128,31 @@ def sample_without_replacement(
         prefixes = _fix(prefixes[parent[best]], m, head[best])
         log_p, gumbel = log_p[best], gumbel[best]
     return heads
+
+
+def _log_choices(
+    sentence: Batch, prefixes: Floats, m: int, trees: TreeClass, executor: Executor
+) -> tuple[Ints, Ints, Floats]:
+    """Every prefix, head of word m that it allows, and log P(head | prefix)."""
+    parent, head = np.nonzero(prefixes[:, :, m] > -np.inf)
+    parent, head = parent[head != m], head[head != m]
+    log_z = np.empty(len(parent))
+    for start in range(0, len(parent), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        candidates = _fix(prefixes[parent[part]], m, head[part])
+        log_z[part] = tree_sums(sentence.variants(candidates), trees, executor)
+    alive = log_z > -np.inf
+    parent, head, log_z = parent[alive], head[alive], log_z[alive]
+    return parent, head, log_z - _log_sum_by(log_z, parent)
+
+
+def _log_choices_of_wide(
+    sentence: Batch, prefixes: Floats, m: int, trees: TreeClass, executor: Executor
+) -> tuple[Ints, Ints, Floats]:
+    """The same from log-marginals, since log Z is too large to take differences of."""
+    log_mu = arc_sums(sentence.variants(prefixes), trees).log_mu[:, :, m]
+    parent, head = np.nonzero(log_mu > -np.inf)
+    return parent, head, log_mu[parent, head]
 
 
 def _fix(prefixes: Floats, m: int, head: Ints) -> Floats:

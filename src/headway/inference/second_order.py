@@ -25,12 +25,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import NoTreeError, ScoresError, ShapeError
+from headway.errors import NoTreeError, PrecisionError, ScoresError, ShapeError
 from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats
 from headway.inference.fast_exp import fast_exp
 from headway.inference.heads import as_heads, is_in_class
 from headway.inference.jit import kernel, part
 from headway.inference.no_tree import no_tree_error
+
+# Rounding a sum of this size costs a probability some 1e-9 of its value.
+_LARGEST_SUM = 2.0**20
 
 
 class SiblingDistribution:
@@ -100,7 +103,19 @@ class SiblingDistribution:
         log_z = _inside_outside(self._arcs, self._siblings, self.single_root, mu, pairs)
         if log_z == -np.inf:
             raise self._no_tree()
+        self._require_precision(mu, pairs)
         return float(log_z), mu, pairs
+
+    def _require_precision(self, mu: Floats, pairs: Floats) -> None:
+        """Sums of scores are rounded here, so the trees that count must not score too much, either way."""
+        size = (mu * np.abs(np.where(mu > 0, self._arcs, 0.0))).sum()
+        size += (pairs * np.abs(np.where(pairs > 0, self._siblings, 0.0))).sum()
+        if size > _LARGEST_SUM:
+            raise PrecisionError(
+                f"the scores of a likely tree add up to {size:.3g} without their signs; beyond {_LARGEST_SUM:g}, sums "
+                "in float64 cannot tell trees with siblings apart. Subtract a constant from the scores of each word's "
+                "arcs, and forbid by -inf rather than by large numbers"
+            )
 
     @cached_property
     def _best(self) -> Ints:

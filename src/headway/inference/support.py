@@ -35,7 +35,7 @@ def _has_crossing(allowed: Floats, trees: TreeClass, executor: Executor) -> bool
     n = len(allowed) - 1
     mu = arc_marginals(_one(allowed), trees, executor)[1][0]
     for m in range(1, n + 1):
-        heads, given = given_each_head(allowed, mu, m, trees, executor)
+        heads, given = given_each_head(_one(allowed), mu, m, trees, executor)
         if ((given > 0) & _crossing(heads, m, n)).any():
             return True
     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import HeadsError, ShapeError
-from headway.inference import joint, kbest, mbr, sampling
+from headway.errors import HeadsError, PrecisionError, ShapeError
+from headway.inference import any_scale, joint, kbest, mbr, sampling
 from headway.inference.batch import (
-    LARGEST_SCORE,
     Batch,
     allowed,
     as_batch,
@@ -32,6 +32,8 @@ from headway.parallel import SERIAL, executor_for
 
 # Closer to 1 than this, the quotient that defines a Renyi entropy loses more digits than two terms of its expansion.
 _NEAR_ONE = 1e-5
+# An entropy that is the difference of larger numbers is summed exactly instead.
+_LARGEST_COST = 2.0**8
 
 
 class TreeDistribution:
@@ -73,6 +75,15 @@ class TreeDistribution:
             distribution.__dict__["_inference"] = known
         return distribution
 
+    def _with_residual(self, residual: Floats) -> TreeDistribution:
+        """The distribution of scores + residual; both are small, or their sum is not rounded."""
+        batch, extra = self._batch, residual[None] if self._batch.single else residual
+        if batch.wide is not None:
+            self._batch = replace(batch, residual=extra)
+        else:
+            self._batch = replace(batch, scores=batch.scores + extra)
+        return self
+
     def __repr__(self) -> str:
         shape = self._batch.scores.shape[1:] if self._batch.single else self._batch.scores.shape
         return f"TreeDistribution(scores of shape {shape}, {self.trees})"
@@ -99,7 +110,7 @@ class TreeDistribution:
     @property
     def max(self) -> Any:
         """Score of the best tree."""
-        return self._each(lambda b, scores: kbest.tree_score(scores, self._tree(self._best, b)))
+        return self._each(lambda b, sentence: kbest.tree_score(sentence, self._tree(self._best, b)))
 
     def mbr(self) -> Ints:
         """Heads of the tree with the largest sum of marginals: fewest heads expected to be wrong."""
@@ -108,19 +119,19 @@ class TreeDistribution:
 
     def score(self, heads: ArrayLike) -> Any:
         """Sum of the tree's arc scores; -inf for heads that are no tree of the class."""
-        trees = self._heads(heads)
-
-        def one(b: int, scores: Floats) -> float:
-            tree = self._tree(trees, b)
-            if not is_in_class(tree, self.trees):
-                return -np.inf
-            return kbest.tree_score(scores, tree)
-
-        return self._each(one)
+        return self._unbatch(self._scores_of(self._heads(heads)))
 
     def log_prob(self, heads: ArrayLike) -> Any:
         """log P(tree); -inf for heads that are no tree of the class."""
-        return self.score(heads) - self.log_partition
+        trees = self._heads(heads)
+        result = self._scores_of(trees)
+        possible = result > -np.inf
+        result[possible] -= self._log_z[possible]
+        wide = self._batch.wide
+        if wide is not None:
+            known = any_scale.totals(self._batch.only_wide(), self.trees, np.where(possible[:, None], trees, -1)[wide])
+            result[wide] = np.where(possible[wide], known.log_prob, -np.inf)
+        return self._unbatch(result)
 
     def expectation(self, f: ArrayLike) -> Any:
         """E[f] of an arc-factored f shaped like the scores; cells of forbidden arcs are ignored."""
@@ -130,7 +141,11 @@ class TreeDistribution:
     def covariance(self, f: ArrayLike, g: ArrayLike) -> Any:
         """Cov(f, g) of two arc-factored functions, O(n^3)."""
         values = as_function(g, self._batch, "g")
-        return self._unbatch((self._covariance_with_arcs(f) * values).sum(axis=(1, 2)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = (self._covariance_with_arcs(f) * values).sum(axis=(1, 2))
+        if not np.isfinite(result).all():
+            raise PrecisionError("the covariance is beyond 1.8e308, which float64 cannot hold; scale f or g down")
+        return self._unbatch(result)
 
     def covariance_with_arcs(self, f: ArrayLike) -> Floats:
         """Cov(f, 1[arc]) for every arc, O(n^3): the gradient of E[f] by the scores, and the derivative of the
@@ -144,24 +159,24 @@ class TreeDistribution:
             raise ShapeError(
                 f"there are {len(lists)} lists of arcs for {len(self._batch)} sentences; expected one each"
             )
-        return self._each(lambda b, scores: joint.arc_set_probability(scores, lists[b], self.trees, self._executor))
+        return self._each(lambda b, sentence: joint.arc_set_probability(sentence, lists[b], self.trees, self._executor))
 
     def pair_marginals(self) -> Floats:
         """P((h, m) and (h2, m2) in the tree) at [h, m, h2, m2]; n^4 numbers, so for n <= 64 only."""
         size, nodes = self._batch.scores.shape[:2]
         joint.require_small(nodes)
         result = np.zeros((size, nodes, nodes, nodes, nodes))
-        for b, scores in enumerate(self._batch.sentences()):
-            own = slice(0, len(scores))
+        for b, sentence in enumerate(self._batch.sentences()):
+            own = slice(0, self._batch.lengths[b] + 1)
             result[b, own, own, own, own] = joint.pair_marginals(
-                np.ascontiguousarray(scores), self._mu[b, own, own], self.trees, self._executor
+                sentence, self._mu[b, own, own], self.trees, self._executor
             )
         return self._unbatch(result)  # type: ignore[no-any-return]
 
     @property
     def entropy(self) -> Any:
         """Shannon entropy in nats."""
-        return self._unbatch(self._cross_entropy(self))
+        return self._unbatch(self._entropy)
 
     def cross_entropy(self, other: TreeDistribution) -> Any:
         """-E[log other(tree)] under this distribution; inf if `other` forbids an arc this one may use."""
@@ -169,7 +184,7 @@ class TreeDistribution:
 
     def kl(self, other: TreeDistribution) -> Any:
         """Kullback-Leibler divergence of `other` from this distribution, in nats."""
-        return self._unbatch(self._cross_entropy(other) - self._cross_entropy(self))
+        return self._unbatch(self._cross_entropy(other) - self._entropy)
 
     def renyi(self, alpha: float) -> Any:
         """Renyi entropy: log(sum P^alpha) / (1 - alpha); alpha 1 is Shannon's, inf -log of the largest P."""
@@ -178,12 +193,16 @@ class TreeDistribution:
         if alpha == 1:
             return self.entropy
         if alpha == np.inf:
-            return self.log_partition - self.max
-        scores = np.where(allowed(self._batch), self._batch.scores, -np.inf)
+            return -self.log_prob(self.argmax())
+        if self._batch.wide is not None:
+            return self._each(
+                lambda b, sentence: any_scale.renyi(sentence, self.trees, self._tree(self._best, b), alpha)
+            )
         if abs(alpha - 1) < _NEAR_ONE:
             f = self._batch.scores[0] if self._batch.single else self._batch.scores
             return self.entropy - (alpha - 1) / 2 * self.covariance(f, f)
-        powers = np.where(scores > -np.inf, alpha * np.maximum(scores, -LARGEST_SCORE), -np.inf)
+        arcs = allowed(self._batch)
+        powers = np.where(arcs, alpha * np.where(arcs, self._batch.scores, 0.0), -np.inf)
         log_z = self._sums(as_batch(powers, self._batch.lengths))
         return self._unbatch((log_z - alpha * self._log_z) / (1.0 - alpha))
 
@@ -192,10 +211,10 @@ class TreeDistribution:
         generator = sampling.as_generator(rng)
         size, nodes = self._batch.scores.shape[:2]
         result = np.full((size, k, nodes), -1, dtype=np.int64)
-        for b, scores in enumerate(self._batch.sentences()):
-            inside = slice(0, len(scores))
+        for b, sentence in enumerate(self._batch.sentences()):
+            inside = slice(0, self._batch.lengths[b] + 1)
             mu = self._mu[b, inside, inside]
-            result[b, :, inside] = sampling.sample(scores, mu, k, generator, self.trees, self._executor)
+            result[b, :, inside] = sampling.sample(sentence, mu, k, generator, self.trees, self._executor)
         return self._unbatch(result)  # type: ignore[no-any-return]
 
     def sample_without_replacement(self, k: int, rng: np.random.Generator | int) -> Any:
@@ -203,18 +222,15 @@ class TreeDistribution:
         generator = sampling.as_generator(rng)
         self._log_z  # noqa: B018  raises NoTreeError if there is nothing to draw
         results = [
-            sampling.sample_without_replacement(np.ascontiguousarray(scores), k, generator, self.trees, self._executor)
-            for scores in self._batch.sentences()
+            sampling.sample_without_replacement(sentence, k, generator, self.trees, self._executor)
+            for sentence in self._batch.sentences()
         ]
         return results[0] if self._batch.single else results
 
     def kbest(self, k: int) -> Any:
         """The k best distinct (heads, score), best first, or all if there are fewer; for a batch, a list of these."""
         self._best  # noqa: B018  raises NoTreeError if there is nothing to list
-        results = [
-            kbest.kbest(np.ascontiguousarray(scores), k, self.trees, self._executor)
-            for scores in self._batch.sentences()
-        ]
+        results = [kbest.kbest(sentence, k, self.trees, self._executor) for sentence in self._batch.sentences()]
         return results[0] if self._batch.single else results
 
     @cached_property
@@ -244,21 +260,49 @@ class TreeDistribution:
         values = as_function(f, self._batch, "f")
         return arc_covariances(self._batch, values, self.trees, self._executor)[2]
 
+    @cached_property
+    def _entropy(self) -> Floats:
+        result, size = self._mean_cost(self)
+        exact = size > _LARGEST_COST
+        if self._batch.wide is not None:
+            exact |= self._batch.wide
+        if exact.any():
+            result[exact] = any_scale.totals(replace(self._batch, wide=exact).only_wide(), self.trees).entropy
+        return result
+
     def _cross_entropy(self, other: TreeDistribution) -> Floats:
-        """Scores are taken relative to each word's largest, so that nothing large cancels."""
         if other._batch.scores.shape != self._batch.scores.shape or (other._batch.lengths != self._batch.lengths).any():
             raise ShapeError("the other distribution is over sentences of other lengths")
+        result, _ = self._mean_cost(other)
+        if other._batch.wide is not None:
+            for b in np.flatnonzero(other._batch.wide):
+                result[b] = self._mean_cost_of_wide(other, int(b))
+        result[self._uses(allowed(self._batch) & ~allowed(other._batch))] = np.inf
+        if self._may_exceed(other):
+            outside = [self._has_tree_outside(other, sentence.scores[0]) for sentence in self._batch.sentences()]
+            result[outside] = np.inf
+        return result
+
+    def _mean_cost(self, other: TreeDistribution) -> tuple[Floats, Floats]:
+        """log Z' - E[score'] by the other's scores, and the size of the numbers it is the difference of.
+
+        Scores are taken relative to each word's largest, so that little cancels."""
         arcs = allowed(other._batch)
         top = np.where(arcs, other._batch.scores, -np.inf).max(axis=1, keepdims=True)
         top = np.where(np.isneginf(top), 0.0, top)
         relative = np.where(arcs, other._batch.scores - top, 0.0)
         expected = (self._mu * relative).sum(axis=(1, 2))
         # Every word has mass one in its column, so what taking the tops out has changed is their sum.
-        result = np.asarray(other._log_z - top.sum(axis=(1, 2)) - expected)
-        result[self._uses(allowed(self._batch) & ~arcs)] = np.inf
-        if self._may_exceed(other):
-            result[[self._has_tree_outside(other, scores) for scores in self._batch.sentences()]] = np.inf
-        return result
+        return np.asarray(other._log_z - top.sum(axis=(1, 2)) - expected), -expected
+
+    def _mean_cost_of_wide(self, other: TreeDistribution, b: int) -> float:
+        """The same for one sentence with scores of any size: relative to the other's best tree."""
+        own, sentence = list(self._batch.sentences())[b], list(other._batch.sentences())[b]
+        if self.trees == other.trees and own.same_scores(sentence):
+            return float(self._entropy[b])
+        n = len(sentence.scores[0]) - 1
+        best = self._tree(other._best, b)
+        return any_scale.mean_cost(sentence, other.trees, best, self._mu[b, : n + 1, : n + 1])
 
     def _uses(self, arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which sentences have a tree with one of these arcs; probabilities may underflow, counts of trees do not."""
@@ -280,8 +324,16 @@ class TreeDistribution:
     def _unbatch(self, result: NDArray[Any]) -> Any:
         return self._batch.unbatch(result)
 
-    def _each(self, one: Callable[[int, Floats], float]) -> Any:
-        return self._unbatch(np.array([one(b, s) for b, s in enumerate(self._batch.sentences())]))
+    def _scores_of(self, trees: Ints) -> Floats:
+        """Of checked heads, one row per sentence."""
+        sentences = zip(self._batch.sentences(), trees, self._batch.lengths, strict=True)
+        return np.array([self._score_of(sentence, tree[: n + 1]) for sentence, tree, n in sentences])
+
+    def _score_of(self, sentence: Batch, tree: Ints) -> float:
+        return kbest.tree_score(sentence, tree) if is_in_class(tree, self.trees) else -np.inf
+
+    def _each(self, one: Callable[[int, Batch], float]) -> Any:
+        return self._unbatch(np.array([one(b, sentence) for b, sentence in enumerate(self._batch.sentences())]))
 
     def _tree(self, heads: Ints, b: int) -> Ints:
         return heads[b, : self._batch.lengths[b] + 1]
