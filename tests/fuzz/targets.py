@@ -1,6 +1,8 @@
 """The targets by name: module of this folder, and the function in it that prepares their draws."""
 
 TARGETS = {
+    "exponents": "infer_exponents:sums",
+    "labels": "infer_exponents:labels",
     "treebanks": "read_treebanks:treebanks",
     "texts": "parse_texts:texts",
     "rules": "read_rules:rules",
