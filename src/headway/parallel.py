@@ -9,7 +9,11 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 R = TypeVar("R")
 
@@ -52,6 +56,24 @@ class Threads:
         """
         with ThreadPoolExecutor(self.workers) as pool:
             return list(pool.map(function, *items))
+
+
+def interruptible(run: Callable[[], R], stop: NDArray[np.bool_], seconds: float | None) -> R:
+    """Run a kernel that ends soon after stop[0] is set: by Ctrl-C, or when the seconds are over.
+
+    Python hears of Ctrl-C between two of its own instructions only, so the kernel has a thread of its own. A kernel
+    that was stopped returns what it has.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run)
+        try:
+            return running.result(seconds)
+        except TimeoutError:
+            stop[0] = True
+            return running.result()
+        except BaseException:
+            stop[0] = True
+            raise
 
 
 SERIAL = Serial()

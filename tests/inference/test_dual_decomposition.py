@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections import Counter
 from functools import cache
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -15,9 +19,11 @@ from numpy.typing import NDArray
 from headway.arrays import TreeClass
 from headway.errors import NoTreeError
 from headway.inference import SiblingDistribution, TreeDistribution
+from headway.inference.candidates import candidates
 from headway.inference.dual_decomposition import Decoded, Status, decode
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, StateParts
 from headway.inference.heads import is_in_class
+from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, SIBLINGS
 from headway_papers.flow_program import solve
 
 from .parts_oracle import (
@@ -402,3 +408,81 @@ def test_limits_that_cannot_be(options: dict[str, int]) -> None:
     parts = SiblingParts.dense(np.zeros((3, 3)), np.zeros((3,) * 3))
     with pytest.raises(ValueError, match="expected at least 1"):
         decode(parts, **options)  # type: ignore[arg-type]
+
+
+# Completion starts from what plain dual decomposition found
+
+
+@pytest.mark.parametrize("budget", [1, 7, 60, 400])
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_is_never_behind_plain_dual_decomposition(seed: int, budget: int) -> None:
+    """Whatever it may spend: neither the tree nor the bound is worse, and the same run is behind both."""
+    parts = to_parts(random_dense("grandsibling", np.random.default_rng(seed), 12))
+    for iterations in (300, 301, 600, 3000):
+        plain = decode(parts, exact=False, iterations=iterations)
+        exact = decode(parts, exact=True, iterations=iterations, budget=budget)
+        assert plain.status is Status.ITERATION_LIMIT  # or there would be nothing to see
+        assert exact.score >= plain.score
+        assert exact.bound <= plain.bound
+        assert exact.gap <= plain.gap
+        if exact.status is Status.ITERATION_LIMIT:
+            np.testing.assert_array_equal(exact.trace.dual, plain.trace.dual)
+
+
+def test_work_bounds_the_steps() -> None:
+    """Each of the two searches reads at most so many cells; what was reached by then is the answer."""
+    parts = to_parts(random_dense("grandsibling", np.random.default_rng(0), 12))
+    cells = len(parts.automata().table) + 4 * 13**2
+    assert decode(parts, exact=False, work=50 * cells).iterations == 50
+    assert decode(parts, exact=False, work=1).iterations == 1
+    whole = decode(parts, exact=False, iterations=50)
+    np.testing.assert_array_equal(decode(parts, exact=False, work=50.5 * cells).heads, whole.heads)
+    assert decode(parts, work=500 * cells).iterations <= 300 + 500 + 500
+
+
+# Time and interruption
+
+
+@cache
+def endless() -> GrandSiblingParts:
+    """Parts on which a search without limits would run for minutes, some milliseconds a step."""
+    rng = np.random.default_rng(3)
+    n = 120
+    allowed = rng.random((n + 1, n + 1)) < 0.3
+    allowed[0] = True
+    these = candidates(allowed)
+    shapes = [len(kind.nodes(these)) for kind in (SIBLINGS, GRANDPARENTS, GRAND_SIBLINGS)]
+    return GrandSiblingParts(these, rng.normal(size=len(these.heads)), *(rng.normal(size=size) for size in shapes))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_seconds_end_a_search(exact: bool) -> None:
+    parts = endless()
+    found = decode(parts, exact=exact, iterations=10**6, budget=10**9, seconds=0.5)
+    assert found.status is Status.TIME_LIMIT
+    assert not found.status.is_proof
+    assert is_in_class(found.heads, TreeClass(False, True))
+    assert found.iterations < 10**5
+    assert -np.inf < found.score <= found.bound < np.inf
+    same = decode(parts, exact=False, iterations=5).trace.dual  # the time changes where the run ends, not the run
+    np.testing.assert_array_equal(found.trace.dual[:5], same)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
+def test_seconds_are_positive(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"seconds is .*; expected more than 0, or None for no limit"):
+        decode(endless(), seconds=seconds)
+
+
+def test_an_interrupted_search_ends() -> None:
+    """Ctrl-C in a search that would run for minutes: the kernel is told to stop, and the interruption goes on."""
+    timer = Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            decode(endless(), exact=False, iterations=10**6)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        timer.join()
+    assert not any(thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate())

@@ -24,38 +24,40 @@ from its parent's multipliers, and ends when its L is no better than the best tr
 again. Automata and trees both respect required and forbidden arcs, so with every arc decided y = z, and the search is
 finite. All steps in the branches are Held, Wolfe and Crowder's: they aim at just what has to be shown there.
 
+A few branches prove nearly every sentence. Where the first quarter of the budget does not, the sentence is long or
+hard: plain dual decomposition then runs to its end, step for step as without completion, and the rest of the budget is
+spent on branches from its multipliers, with the best tree and the least bound so far. The answer is never behind the
+plain one.
+
 Cost: a step is O(n^2) for the tree (O(n^3) projective) and the automata that changed; memory O(number of parts).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
-from headway.arrays import Bools, Floats, Ints, TreeClass
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import NoTreeError
-from headway.inference import eisner, span_chart, spanning_tree
-from headway.inference.head_automata import Automata, Parts, best_of_head, score_of_tree, work_for
-from headway.inference.heads import tree_in_class
-from headway.inference.jit import kernel, part
+from headway.inference.branch_and_bound import branch
+from headway.inference.dual_descent import IMPOSSIBLE, LIMIT, descend
+from headway.inference.head_automata import Parts
 from headway.inference.no_tree import no_tree_error
+from headway.parallel import interruptible
 
 ITERATIONS = 5000
 ALPHA = 0.3
 # Steps that exact completion may spend on one sentence in all its branches: some seconds.
 BUDGET = 500_000
 
-_PAPER_STEPS = 200
 # With exact completion it pays to branch long before the paper's 5,000 steps.
 _BEFORE_BRANCHING = 300
-_IN_A_BRANCH = 100
-# Steps without a lower L before the rate is halved, and the rate at which to end: at the root, and in a branch.
-_PATIENCE, _PATIENCE_IN_A_BRANCH = 30, 8
-_LEAST_RATE, _LEAST_RATE_IN_A_BRANCH = 1e-4, 0.02
-
-_LIMIT, _AGREED, _CLOSED, _IMPOSSIBLE = 0, 1, 2, 3
+# A run of at most so many cells (some tenths of a second) need not be interruptible, which costs a thread.
+_SHORT_RUN = 200_000_000
 
 
 class Status(StrEnum):
@@ -64,6 +66,13 @@ class Status(StrEnum):
     CERTIFIED = "CERTIFIED"  # optimal: tree and automata agreed, or the bound met the best tree
     EXACT = "EXACT"  # optimal: proved by branch and bound
     ITERATION_LIMIT = "ITERATION_LIMIT"  # the best tree seen; the optimum is between its score and the bound
+    TIME_LIMIT = "TIME_LIMIT"  # the same, when the seconds were over
+    IN_STRETCHES = "IN_STRETCHES"  # of a sentence too long for one search: its stretches' trees, joined
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the tree is proved to be the best."""
+        return self in (Status.CERTIFIED, Status.EXACT)
 
 
 @dataclass(frozen=True)
@@ -100,13 +109,17 @@ def decode(
     exact: bool = True,
     iterations: int = ITERATIONS,
     budget: int = BUDGET,
+    work: float = np.inf,
+    seconds: float | None = None,
     alpha: float = ALPHA,
     lazy: bool = True,
 ) -> Decoded:
     """The best tree of a class under sibling, grand-sibling or state parts.
 
     `exact` finishes what dual decomposition leaves open, within `budget` steps per sentence; without it, `iterations`
-    steps are all there is.
+    steps are all there is. Either has fewer steps where they would read more than `work` cells, one in about a
+    nanosecond. After `seconds` the best tree so far is the answer. Tree and gap are never worse with `exact` than
+    without, unless the seconds cut both short.
 
     >>> from headway.inference.head_automata import SiblingParts
     >>> siblings = np.zeros((4, 4, 4))
@@ -117,311 +130,127 @@ def decode(
     """
     if iterations < 1 or budget < 1:
         raise ValueError(f"iterations is {iterations} and budget {budget}; expected at least 1")
-    automata = parts.automata(alpha)
-    n = parts.candidates.n
-    heads = np.full(n + 1, -1, np.int64)
-    limit = min(iterations, _BEFORE_BRANCHING) if exact else iterations
-    primal, dual = np.empty((2, limit))
-    recomputed = np.empty(limit, np.int64)
-    outcome, branched, steps, traced, score, bound = _solve(
-        automata, n, projective, single_root, exact, limit, budget, lazy, heads, primal, dual, recomputed
-    )
-    if outcome == _IMPOSSIBLE:
-        raise _no_tree(parts, n, TreeClass(projective, single_root))
-    if outcome == _LIMIT:
-        status = Status.ITERATION_LIMIT
-    else:
-        status, bound = Status.EXACT if branched else Status.CERTIFIED, score
-    trace = Trace(primal[:traced].copy(), dual[:traced].copy(), recomputed[:traced].copy())
-    return Decoded(heads, score, bound, status, steps, trace)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds is {seconds}; expected more than 0, or None for no limit")
+    search = _Search(parts, TreeClass(projective, single_root), alpha, lazy, seconds)
+    most = work / search.cost_of_step
+    iterations, budget = max(1, int(min(iterations, most))), max(1, int(min(budget, most)))
+    if not exact:
+        return search.answer(search.descend(iterations))
+    to_the_end = iterations > _BEFORE_BRANCHING
+    early = -(-budget // 4) if to_the_end else budget
+    found = search.descend(min(iterations, _BEFORE_BRANCHING))
+    found = search.branch(found, early, share=0.25 if to_the_end else 1.0)
+    if to_the_end and found.is_open and not search.is_over:
+        found = search.descend(iterations).joined(found)
+        found = search.branch(found, budget - early)
+    return search.answer(found)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where a search stands: the best tree, the least bound, and the multipliers and disputes to branch from."""
+
+    outcome: int
+    branched: bool
+    steps: int
+    heads: Ints
+    score: float
+    bound: float
+    u: Floats
+    v: Floats
+    disputes: Floats
+    trace: Trace
+
+    @property
+    def is_open(self) -> bool:
+        return self.outcome == LIMIT
+
+    def joined(self, other: _Found) -> _Found:
+        """The best of two searches, to go on from where this one ended."""
+        steps = self.steps + other.steps
+        if not self.is_open:
+            return replace(self, steps=steps)
+        better, bound = max(self, other, key=lambda each: each.score), min(self.bound, other.bound)
+        return replace(self, steps=steps, heads=better.heads, score=better.score, bound=bound)
+
+
+_Outcome = tuple[int, int, float, float]  # outcome, steps, best score, bound
+
+
+class _Search:
+    """The runs of one sentence; all of them end when its time is over."""
+
+    def __init__(self, parts: Parts, trees: TreeClass, alpha: float, lazy: bool, seconds: float | None) -> None:
+        self._parts, self._trees, self._lazy = parts, trees, lazy
+        self._automata = parts.automata(alpha)
+        nodes = parts.candidates.n + 1
+        # In cells: the tree's scores, which are read several times, and the tables of all automata.
+        self.cost_of_step = len(self._automata.table) + (1 + nodes**3 // 2 if trees.projective else 4 * nodes**2)
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._stop = np.zeros(1, np.bool_)
+
+    def descend(self, limit: int) -> _Found:
+        """Plain dual decomposition from the beginning."""
+        n, arcs = self._parts.candidates.n, len(self._parts.candidates.heads)
+        heads, (u, v, disputes) = np.full(n + 1, -1, np.int64), np.zeros((3, arcs))
+        (primal, dual), recomputed = np.empty((2, limit)), np.empty(limit, np.int64)
+        outcome, steps, score, bound = self._run(
+            lambda: descend(
+                self._automata, n, *self._trees, limit, self._lazy, self._stop, u, v, disputes, heads, primal, dual,
+                recomputed,
+            ),
+            limit,
+        )  # fmt: skip
+        trace = Trace(primal[:steps].copy(), dual[:steps].copy(), recomputed[:steps].copy())
+        return _Found(outcome, False, steps, heads, score, bound, u, v, disputes, trace)
+
+    def branch(self, found: _Found, budget: int, share: float = 1.0) -> _Found:
+        """Finish what is open by branch and bound, within a number of steps and a share of the time left."""
+        if not found.is_open or self.is_over:
+            return found
+        heads = found.heads.copy()
+        outcome, steps, score, bound = self._run(
+            lambda: branch(
+                self._automata, self._parts.candidates.n, *self._trees, budget, self._stop, found.score, found.bound,
+                found.u, found.v, found.disputes, heads,
+            ),
+            budget,
+            share,
+        )  # fmt: skip
+        return replace(
+            found, outcome=outcome, branched=True, steps=found.steps + steps, heads=heads, score=score, bound=bound
+        )
+
+    def answer(self, found: _Found) -> Decoded:
+        """What was reached, and what is proved of it."""
+        if found.outcome == IMPOSSIBLE:
+            raise _no_tree(self._parts, self._parts.candidates.n, self._trees)
+        if found.is_open:
+            status = Status.TIME_LIMIT if self.is_over else Status.ITERATION_LIMIT
+            bound = max(found.bound, found.score)  # two searches may meet, up to rounding, when the time is over
+        else:
+            status, bound = Status.EXACT if found.branched else Status.CERTIFIED, found.score
+        return Decoded(found.heads, found.score, bound, status, found.steps, found.trace)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the seconds are spent."""
+        return self._seconds_left() <= 0.0
+
+    def _seconds_left(self) -> float:
+        return np.inf if self._end is None else self._end - time.monotonic()
+
+    def _run(self, run: Callable[[], _Outcome], steps: int, share: float = 1.0) -> _Outcome:
+        """Run a kernel; if it may take long, where it can be interrupted and its time watched."""
+        self._stop[0] = False
+        seconds = share * self._seconds_left()
+        if steps * self.cost_of_step <= min(_SHORT_RUN, 1e9 * seconds):
+            return run()
+        return interruptible(run, self._stop, None if seconds == np.inf else max(0.0, seconds))
 
 
 def _no_tree(parts: Parts, n: int, trees: TreeClass) -> NoTreeError:
     arcs = np.full((n + 1, n + 1), -np.inf)
     arcs[parts.candidates.heads, parts.candidates.modifiers] = 0.0
     return no_tree_error(arcs, trees, None)
-
-
-@kernel
-def _solve(
-    automata: Automata,
-    n: int,
-    projective: bool,
-    single_root: bool,
-    exact: bool,
-    limit: int,
-    budget: int,
-    lazy: bool,
-    heads: Ints,
-    primal: Floats,
-    dual: Floats,
-    recomputed: Ints,
-) -> tuple[int, bool, int, int, float, float]:
-    """Outcome, whether it branched, steps, steps traced, best score, bound; fills heads and the trace."""
-    if n == 0:
-        return _AGREED, False, 0, 0, 0.0, 0.0
-    arcs = len(automata.candidates.heads)
-    u, v, disputes = np.zeros((3, arcs))
-    allowed, required = np.ones(arcs, np.bool_), np.zeros(arcs, np.bool_)
-    outcome, steps, best, bound = _descend(
-        automata, n, projective, single_root, False, limit, lazy, -np.inf, u, v, allowed, required, disputes, heads,
-        primal, dual, recomputed,
-    )  # fmt: skip
-    if outcome == _CLOSED:
-        outcome = _AGREED
-    if outcome != _LIMIT or not exact:
-        return outcome, False, steps, steps, best, bound
-    outcome, more, best, bound = _branch(
-        automata, n, projective, single_root, budget, best, bound, u, v, disputes, heads
-    )
-    return outcome, True, steps + more, steps, best, bound
-
-
-@part
-def _descend(
-    automata: Automata,
-    n: int,
-    projective: bool,
-    single_root: bool,
-    in_a_branch: bool,
-    limit: int,
-    lazy: bool,
-    best: float,
-    u: Floats,
-    v: Floats,
-    allowed: Bools,
-    required: Bools,
-    disputes: Floats,
-    best_heads: Ints,
-    primal: Floats,
-    dual: Floats,
-    recomputed: Ints,
-) -> tuple[int, int, float, float]:
-    """Subgradient steps from u, v until y = z, L <= best, or the limit: outcome, steps, best score, least L.
-
-    `best` is the score of `best_heads`, known before; both are improved. u and v end where L was least. `disputes`
-    counts how often y and z disagreed on an arc.
-    """
-    these = automata.candidates
-    arc_heads, arc_modifiers, share = these.heads, these.modifiers, automata.share
-    arcs = len(arc_heads)
-    scores = np.full((n + 1, n + 1), -np.inf)
-    _score_arcs(automata, u, v, allowed, scores)
-    disputes[:] = 0.0
-    value, back = work_for(these.sides, automata.states)
-    taken, in_tree = np.zeros(arcs, np.bool_), np.zeros(arcs, np.bool_)
-    above = np.full(n + 1, -1, np.int64)
-    tree, mark = np.full(n + 1, -1, np.int64), np.empty(n + 1, np.int64)
-    stale, head_value = np.ones(n + 1, np.bool_), np.zeros(n + 1)
-    enter, via = np.empty((n + 1, n + 1)), np.empty((n + 1, n + 1), np.int32)
-    node_value, index = np.empty(2 * n + 2), np.empty((6, 2 * n + 2), np.int64)
-    chart = np.empty((span_chart.CHART, n + 1, n + 1)) if projective else np.empty((span_chart.CHART, 0, 0))
-    least, last, rose, delta, rate, stalled = np.inf, np.inf, 0, 0.0, 1.0, 0
-    least_u, least_v = u.copy(), v.copy()
-    paper_steps = 0 if in_a_branch else _PAPER_STEPS
-    patience = _PATIENCE_IN_A_BRANCH if in_a_branch else _PATIENCE
-    least_rate = _LEAST_RATE_IN_A_BRANCH if in_a_branch else _LEAST_RATE
-    outcome, steps = _LIMIT, 0
-    while steps < limit:
-        if steps == paper_steps and steps > 0:
-            u[:] = least_u
-            v[:] = least_v
-            stale[:] = True
-            _score_arcs(automata, u, v, allowed, scores)
-        greedy = _best_heads(these.enters, these.entering, arc_heads, scores, tree)
-        if not (greedy and tree_in_class(tree, projective, single_root, mark)):
-            if projective:
-                found = eisner.best_tree(scores, n, single_root, chart, tree)
-            else:
-                found = spanning_tree.best_tree(scores, n, single_root, enter, via, node_value, index, tree)
-            if not found:
-                return _IMPOSSIBLE, steps, best, -np.inf
-        decoded, bound = 0, 0.0
-        for h in range(n + 1):
-            if stale[h]:
-                head_value[h] = best_of_head(automata, h, u, v, allowed, required, value, back, taken, above)
-                stale[h] = not lazy
-                decoded += 1
-            bound += head_value[h]
-        for m in range(1, n + 1):
-            bound += scores[tree[m], m]
-        score = score_of_tree(automata, tree, in_tree, value, back)
-        if score > best or best_heads[1] < 0:  # a first tree, even one with forbidden parts
-            best = score
-            best_heads[:] = tree
-        if steps < len(primal):
-            primal[steps], dual[steps], recomputed[steps] = score, bound, decoded
-        steps += 1
-        if bound < least:
-            least, stalled = bound, 0
-            least_u[:] = u
-            least_v[:] = v
-        else:
-            stalled += 1
-        if bound == -np.inf:
-            outcome = _IMPOSSIBLE
-            break
-        away = 0
-        for a in range(arcs):
-            away += in_tree[a] != taken[a]
-            away += automata.below_grandparent and in_tree[a] != (above[arc_modifiers[a]] == a)
-        if away == 0:
-            outcome = _AGREED
-            break
-        if least <= best + 1e-11 * (1.0 + abs(best)):
-            outcome = _CLOSED
-            break
-        if steps == limit:
-            break
-        if bound > last:
-            rose += 1
-        last = bound
-        if steps >= paper_steps and best > -np.inf:
-            if stalled >= patience:
-                rate, stalled = 0.5 * rate, 0
-                if rate < least_rate:
-                    break
-            step = rate * (bound - best) / away
-        else:
-            if delta == 0.0:
-                delta = bound - score if score > -np.inf else 1.0 + abs(bound) / n
-            step = delta / (1 + rose)
-        for a in range(arcs):
-            if not allowed[a]:
-                continue
-            y = int(in_tree[a])
-            by_head = int(taken[a]) - y
-            by_modifier = int(above[arc_modifiers[a]] == a) - y if automata.below_grandparent else 0
-            if by_head != 0:
-                u[a] += step * by_head
-                stale[arc_heads[a]] = True
-                disputes[a] += 1.0
-            if by_modifier != 0:
-                v[a] += step * by_modifier
-                stale[arc_modifiers[a]] = True
-                disputes[a] += 1.0
-            if by_head != 0 or by_modifier != 0:
-                scores[arc_heads[a], arc_modifiers[a]] = share[a] + u[a] + v[a]
-    u[:] = least_u
-    v[:] = least_v
-    return outcome, steps, best, least
-
-
-@part
-def _score_arcs(automata: Automata, u: Floats, v: Floats, allowed: Bools, scores: Floats) -> None:
-    """What the tree's side has of every arc that is not forbidden."""
-    these = automata.candidates
-    for a in range(len(u)):
-        if allowed[a]:
-            scores[these.heads[a], these.modifiers[a]] = automata.share[a] + u[a] + v[a]
-
-
-@part
-def _best_heads(enters: Ints, entering: Ints, arc_heads: Ints, scores: Floats, tree: Ints) -> bool:
-    """Every word's best head on its own, which is often a tree already; False if a word has none."""
-    for m in range(1, len(tree)):
-        top = -np.inf
-        for entry in range(enters[m], enters[m + 1]):
-            h = arc_heads[entering[entry]]
-            if scores[h, m] > top:
-                top, tree[m] = scores[h, m], h
-        if top == -np.inf:
-            return False
-    return True
-
-
-@part
-def _branch(
-    automata: Automata,
-    n: int,
-    projective: bool,
-    single_root: bool,
-    budget: int,
-    best: float,
-    bound: float,
-    u: Floats,
-    v: Floats,
-    disputes: Floats,
-    heads: Ints,
-) -> tuple[int, int, float, float]:
-    """Depth-first branch and bound from the root's multipliers: outcome, steps, best score, bound.
-
-    A level has the multipliers, the required and forbidden arcs and the bound of one open branch, the arc it was split
-    on, and how many of its two halves were begun.
-    """
-    arcs = len(u)
-    room = 16
-    multipliers, decided = np.empty((room, 2, arcs)), np.empty((room, 2, arcs), np.bool_)
-    bounds, split, begun = np.empty(room), np.empty(room, np.int64), np.zeros(room, np.int64)
-    none, no_counts = np.empty(0), np.empty(0, np.int64)
-    multipliers[0, 0], multipliers[0, 1] = u, v
-    decided[0, 0], decided[0, 1] = True, False
-    bounds[0], begun[0] = bound, 0
-    split[0] = _most_disputed(disputes, decided[0, 0], decided[0, 1])
-    depth, spent = 0, 0
-    allowed, required = np.empty(arcs, np.bool_), np.empty(arcs, np.bool_)
-    while depth >= 0:
-        if begun[depth] == 2 or bounds[depth] <= best + 1e-11 * (1.0 + abs(best)):
-            depth -= 1
-            continue
-        if spent >= budget:
-            open_bound = best
-            for level in range(depth + 1):
-                if begun[level] < 2:
-                    open_bound = max(open_bound, bounds[level])
-            return _LIMIT, spent, best, open_bound
-        arc = split[depth]
-        in_best = heads[automata.candidates.modifiers[arc]] == automata.candidates.heads[arc]
-        take = in_best == (begun[depth] == 0)
-        begun[depth] += 1
-        allowed[:], required[:] = decided[depth, 0], decided[depth, 1]
-        if not _decide(automata, arc, take, allowed, required):
-            continue
-        u[:], v[:] = multipliers[depth, 0], multipliers[depth, 1]
-        limit = min(_IN_A_BRANCH, budget - spent)
-        outcome, steps, best, below = _descend(
-            automata, n, projective, single_root, True, limit, True, best, u, v, allowed, required, disputes, heads,
-            none, none, no_counts,
-        )  # fmt: skip
-        spent += steps
-        if outcome != _LIMIT:
-            continue
-        depth += 1
-        if depth == room:
-            multipliers = np.concatenate((multipliers, np.empty((room, 2, arcs))))
-            decided = np.concatenate((decided, np.empty((room, 2, arcs), np.bool_)))
-            bounds = np.concatenate((bounds, np.empty(room)))
-            split, begun = np.concatenate((split, split)), np.concatenate((begun, begun))
-            room *= 2
-        multipliers[depth, 0], multipliers[depth, 1] = u, v
-        decided[depth, 0], decided[depth, 1] = allowed, required
-        bounds[depth], begun[depth] = min(below, bounds[depth - 1]), 0
-        split[depth] = _most_disputed(disputes, allowed, required)
-    return _AGREED if best > -np.inf else _IMPOSSIBLE, spent, best, best
-
-
-@part
-def _most_disputed(disputes: Floats, allowed: Bools, required: Bools) -> int:
-    """The undecided arc on which y and z disagreed most often."""
-    worst, most = -1, -1.0
-    for a in range(len(disputes)):
-        if allowed[a] and not required[a] and disputes[a] > most:
-            worst, most = a, disputes[a]
-    return worst
-
-
-@part
-def _decide(automata: Automata, arc: int, take: bool, allowed: Bools, required: Bools) -> bool:
-    """Require the arc, which forbids its modifier's others, or forbid it; False if its modifier is left without."""
-    these = automata.candidates
-    m = these.modifiers[arc]
-    left, only = 0, -1
-    for entry in range(these.enters[m], these.enters[m + 1]):
-        a = these.entering[entry]
-        if (a != arc) == take:
-            allowed[a] = False
-        if allowed[a]:
-            left, only = left + 1, a
-    if left == 1:
-        required[only] = True
-    return left > 0

@@ -23,8 +23,11 @@ from headway.parallel import Executor
 
 # Cells of one batch's padded score matrices: as many sentences as keep the parts of a batch within some megabytes.
 BATCH_CELLS = 60_000
-# Steps of branch and bound on one sentence: seconds for a long one; benchmarks/higher_order.py proves all trees in it.
+# Steps of branch and bound on one sentence; benchmarks/higher_order.py proves all trees in it.
 _BUDGET = 20_000
+# Cells that a search may read for each word of a sentence, some milliseconds; ordinary sentences need a tenth of them.
+# A long sentence's steps are costly, so it has fewer: its time grows with its length, not with its cube.
+_WORK_PER_WORD = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,9 @@ class DualDecoder:
         """The trees of a batch; with `exact`, each is proved to be the best."""
         if options.mbr:
             raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
-        decoded = decode_all(scores.parts, executor, **self.trees._asdict(), exact=options.exact, budget=_BUDGET)
+        decoded = decode_all(
+            scores.parts, executor, **self.trees._asdict(), exact=options.exact, budget=_BUDGET, seconds=options.seconds
+        )
         return [
             DecodedTree(one.heads, self._distribution(scores.pruned, b, one.heads), one.status, one.gap)
             for b, one in enumerate(decoded)
@@ -80,9 +85,9 @@ class DualDecoder:
 
 
 def decode_all(parts: list[Parts], executor: Executor, **options: Any) -> list[Decoded]:
-    """The best tree of each sentence; `options` are those of `dual_decomposition.decode`."""
+    """The best tree of each sentence, in time that grows with its length; `options` are those of `decode`."""
 
     def one(own: Parts) -> Decoded:
-        return decode(own, **options)
+        return decode(own, work=_WORK_PER_WORD * own.candidates.n, **options)
 
     return executor.map(one, parts)

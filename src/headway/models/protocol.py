@@ -25,11 +25,12 @@ class Options:
     """How to parse.
 
     `mbr` maximises the expected number of right heads rather than the tree's score. Without `exact`, higher-order
-    models stop where dual decomposition stops.
+    models stop where dual decomposition stops. `seconds` is what a higher-order model's search for one tree may take.
     """
 
     mbr: bool = False
     exact: bool = True
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from headway.learning.problem import ARGMAX
 from headway.models.part_scorer import PartScorer, PrunedBatch, sentence_parts
 from headway.training.settings import Decoding
 
-# Steps of branch and bound on a training sentence: the first weights make hard ones, and a good tree is enough.
-_BUDGET = 1000
+# Steps of dual decomposition and of branch and bound on a training sentence: the first weights make hard ones, and a
+# good tree is enough.
+_ITERATIONS, _BUDGET = 300, 1000
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class PartInstance:
         if self.decoding == "automata":
             _, taken, above = decode_heads(parts.automata())
         else:
-            found = decode(parts, budget=_BUDGET, **self.trees._asdict())
+            found = decode(parts, iterations=_ITERATIONS, budget=_BUDGET, **self.trees._asdict())
             taken, above = arcs_of_tree(self.batch.candidates[0], found.heads)
         return self._count(taken, above)
 
