@@ -12,6 +12,7 @@ from headway.arrays import Floats, Ints
 from headway.drawing import to_svg, tree_drawing
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
+from headway.models.stretches import arc_probabilities
 from headway.treebank import Sentence
 from headway.treebank.annotations import offsets_of
 
@@ -60,14 +61,13 @@ class Parsed:
     @cached_property
     def confidence(self) -> Confidence:
         """The probability of the tree and of each of its arcs; calibrated where the model was trained with dev data."""
-        arcs = np.ones(len(self.heads))
-        arcs[1:] = self.marginals[self.heads[1:], np.arange(1, len(self.heads))]
-        return Confidence(float(np.exp(self.distribution.log_prob(self.heads))), arcs)
+        tree = float(np.exp(self.distribution.log_prob(self.heads)))
+        return Confidence(tree, arc_probabilities(self.distribution, self.heads))
 
     @property
     def is_proved(self) -> bool:
         """Whether the tree is proved to be the best under the model."""
-        return self.status is not Status.ITERATION_LIMIT
+        return self.status.is_proof
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...] | None:

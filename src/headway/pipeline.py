@@ -20,6 +20,7 @@ from headway.learning.monitor import Show
 from headway.models.portions import portions
 from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
+from headway.models.stretches import predict_any_length
 from headway.packing import packed
 from headway.parallel import executor_for
 from headway.parsed import Parsed
@@ -183,11 +184,25 @@ class Parser:
 
     @overload
     def parse(  # type: ignore[overload-overlap]  # a str is an iterable of str, too
-        self, text: Text, *, mbr: bool = ..., exact: bool = ..., threads: int = ..., retag: bool = ...
+        self,
+        text: Text,
+        *,
+        mbr: bool = ...,
+        exact: bool = ...,
+        seconds: float | None = ...,
+        threads: int = ...,
+        retag: bool = ...,
     ) -> Parsed: ...
     @overload
     def parse(
-        self, text: Iterable[Text], *, mbr: bool = ..., exact: bool = ..., threads: int = ..., retag: bool = ...
+        self,
+        text: Iterable[Text],
+        *,
+        mbr: bool = ...,
+        exact: bool = ...,
+        seconds: float | None = ...,
+        threads: int = ...,
+        retag: bool = ...,
     ) -> Iterator[Parsed]: ...
     def parse(
         self,
@@ -195,6 +210,7 @@ class Parser:
         *,
         mbr: bool = False,
         exact: bool = True,
+        seconds: float | None = None,
         threads: int = 1,
         retag: bool = False,
     ) -> Parsed | Iterator[Parsed]:
@@ -204,16 +220,20 @@ class Parser:
         splits a text into sentences, too). Columns of tags that a sentence lacks are filled; with `retag`, all are.
 
         `mbr` maximises the expected number of right heads rather than the tree's probability (arc models). Without
-        `exact`, higher-order models stop where dual decomposition stops: `status` and `gap` say what that proves.
+        `exact`, higher-order models stop where dual decomposition stops; after `seconds` they take the best tree of a
+        sentence found so far. `status` and `gap` say what is proved. Sentences of more than 1,000 words are parsed in
+        stretches (`headway.models.stretches`).
         """
-        options = Options(mbr, exact)
+        options = Options(mbr, exact, seconds)
         if isinstance(text, str | Sentence) or is_tokens(text):
             return next(self._parse([cast(Text, text)], options, threads, retag))
         return self._parse(text, options, threads, retag)
 
-    def parse_text(self, text: str, *, mbr: bool = False, exact: bool = True, threads: int = 1) -> Iterator[Parsed]:
+    def parse_text(
+        self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1
+    ) -> Iterator[Parsed]:
         """The trees of all sentences of a text, which is split into sentences and words."""
-        return self.parse(self.sentences(text), mbr=mbr, exact=exact, threads=threads)
+        return self.parse(self.sentences(text), mbr=mbr, exact=exact, seconds=seconds, threads=threads)
 
     def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
         """The sentences of a text, split into words; `offset` is where it begins in a larger one."""
@@ -230,7 +250,7 @@ class Parser:
         executor = executor_for(threads)
         for portion in portions(map(self._sentence, texts)):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
-            for sentence, found in zip(some, self.model.predict(some, options, executor), strict=True):
+            for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
                 tree = sentence.with_tree(found.heads, found.labels)
                 yield Parsed(tree, found.distribution, found.status, found.gap, found.floored)
 

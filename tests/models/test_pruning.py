@@ -15,9 +15,12 @@ from headway.errors import HeadsError, TrainingError
 from headway.features.arc_features import ArcFeatures, Block
 from headway.features.coding import Coded, Coder
 from headway.features.templates import load_templates
+from headway.inference.candidates import candidates
 from headway.inference.first_order import argmax, log_partition, marginals
+from headway.inference.parts import GRAND_SIBLINGS
+from headway.models import pruning
 from headway.models.arc_scorer import ArcScorer
-from headway.models.pruning import Coverage, Pruned, Pruner, _keep_likely, coverage
+from headway.models.pruning import Coverage, Pruned, Pruner, _count_parts, _keep_likely, coverage
 from headway.models.scorer import Trained
 from headway.parallel import Threads
 from headway.training.data import code_trees
@@ -228,3 +231,34 @@ def test_heads_that_cannot_be_kept(heads: list[list[int]], cause: str) -> None:
     coder, coded, _ = material(text)
     with pytest.raises(HeadsError, match=cause):
         pruner_of(coder, 0, TreeClass(), 0.1, 2).prune(coded, np.array(heads))
+
+
+def test_words_that_are_all_alike_keep_fewer_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same heads for every word would make a number of parts that grows with the square of the length."""
+    alike = [Sentence.from_words([","] * 60, upos=["PUNCT"] * 60), *toy_sentences(3, 1)]
+    coder = Coder.learn(alike)
+    pruner = pruner_of(coder, 3, TreeClass(False, True), 1e-9, 8)
+    coded = coder.code(alike)
+    before = pruner.prune(coded)
+    parts = [_count_parts(kept) for kept in before.kept]
+    most = parts[0] // 3
+    assert most > max(parts[1:])
+    monkeypatch.setattr(pruning, "MOST_PARTS", most)
+    after = pruner.prune(coded)
+    assert 100 < _count_parts(after.kept[0]) <= most
+    np.testing.assert_array_equal(after.kept[1:], before.kept[1:])  # what is within the limit stays as it is
+    assert not (after.kept & ~before.kept).any()
+    heads = argmax(np.where(after.kept[0], after.scores[0], -np.inf))
+    np.testing.assert_array_equal(heads, argmax(after.scores[0]))
+
+
+def test_parts_are_counted_as_they_are_listed() -> None:
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 5, 9):
+        kept = rng.random((n + 1, n + 1)) < 0.6
+        these = candidates(kept)
+        assert _count_parts(kept) >= len(GRAND_SIBLINGS.nodes(these))
+        assert _count_parts(kept) == sum(
+            max(1, len(np.flatnonzero(these.modifiers == h))) * (these.pairs[2 * h + 2] - these.pairs[2 * h])
+            for h in range(n + 1)
+        )

@@ -21,6 +21,7 @@ from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.progress import counted
 from headway.cli.reading import load_parser, portions
+from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TrainingError, TreebankError
 
@@ -111,6 +112,14 @@ def parse(
             help="Prove that each tree of a higher-order model is the best, or stop where dual decomposition stops.",
         ),
     ] = True,
+    seconds_per_sentence: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Seconds that a higher-order model may search for one tree; then the best found is taken.",
+            show_default="a number of steps",
+        ),
+    ] = None,
     status: Annotated[
         bool, typer.Option("--status", help="Add a comment to each tree: is it proved to be the best?")
     ] = False,
@@ -123,6 +132,8 @@ def parse(
     """
     if unsure_below is not None and not 0 <= unsure_below <= 1:
         raise typer.BadParameter(f"--unsure-below is {unsure_below}; expected a probability, from 0 to 1")
+    if seconds_per_sentence is not None and not seconds_per_sentence > 0:
+        raise typer.BadParameter(f"--seconds-per-sentence is {seconds_per_sentence:g}; expected more than 0")
     from headway.treebank.files import format_of
 
     known: InputFormat | None = format_of(input) if input_format is None else input_format.value
@@ -140,7 +151,9 @@ def parse(
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
         for portion in portions(parser, input, known, treebank=unnamed, skip_bad=skipped if skip_bad else None):
-            yield from parser.parse(portion, mbr=mbr, exact=exact, threads=threads, retag=retag)
+            yield from parser.parse(
+                portion, mbr=mbr, exact=exact, seconds=seconds_per_sentence, threads=threads, retag=retag
+            )
             sys.stdout.flush()  # for whoever is typing
 
     parsed: Iterable[Parsed] = doubts.watch(trees())
@@ -156,7 +169,7 @@ class Doubts:
 
     def __init__(self, unsure_below: float | None) -> None:
         self._below = unsure_below
-        self._sentences = self._unproved = 0
+        self._sentences = self._unproved = self._in_stretches = 0
         self._arcs = self._unsure = 0
         self._possible = self._negative = self._tiny = self._with_negative = 0
 
@@ -165,6 +178,7 @@ class Doubts:
         for found in parsed:
             self._sentences += 1
             self._unproved += not found.is_proved
+            self._in_stretches += found.status == "IN_STRETCHES"
             if self._below is not None:
                 self._arcs += len(found.sentence)
                 self._unsure += int((found.confidence.arcs < self._below).sum())
@@ -183,6 +197,8 @@ class Doubts:
     def _lines(self) -> Iterator[str]:
         if self._unproved:
             yield f"{self._unproved} of {self._sentences} trees are not proved to be the best"
+        if self._in_stretches:
+            yield f"{number_of(self._in_stretches, 'very long sentence')} parsed in stretches"
         if self._below is not None:
             yield f"{self._unsure} of {self._arcs} arcs are less probable than {self._below:g}"
         if self._negative:  # those of spectral grammars are only approximately probabilities
@@ -281,4 +297,4 @@ def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
 
 
 def _status(found: Parsed) -> str:
-    return str(found.status) if found.is_proved else f"{found.status} gap {found.gap:.3g}"
+    return f"{found.status} gap {found.gap:.3g}" if 0 < found.gap < math.inf else str(found.status)

@@ -27,7 +27,7 @@ BATCH_CELLS = 60_000
 _BUDGET = 20_000
 # Cells that a search may read for each word of a sentence, some milliseconds; ordinary sentences need a tenth of them.
 # A long sentence's steps are costly, so it has fewer: its time grows with its length, not with its cube.
-_WORK_PER_WORD = 3_000_000
+_WORK_PER_WORD = 5_000_000
 
 
 @dataclass(frozen=True)

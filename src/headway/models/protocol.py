@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from headway.archive import Archive
 from headway.arrays import Ints, TreeClass
+from headway.errors import TrainingError
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
 from headway.parallel import Executor
@@ -31,6 +32,10 @@ class Options:
     mbr: bool = False
     exact: bool = True
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not self.seconds > 0:
+            raise TrainingError(f"seconds is {self.seconds}; expected more than 0, or None for no limit")
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,15 @@ P is the log-linear model's, over the trees of its class. Of two equally likely 
 arcs of the model's best tree are always kept too, so that what is left always has a tree of the class. The paper prunes
 by such marginals, but does not give its rule; this one is ours.
 
+Words that are all alike (a thousand commas) may all keep the same few heads, and the parts of a head grow with the
+square of its modifiers. Where a sentence would make more than `MOST_PARTS`, every word keeps fewer heads.
+
 Scores, marginals and kept arcs are (B, N+1, N+1). The cost is that of the marginals: O(n^3) per sentence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,12 +26,16 @@ from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import HeadsError, TrainingError
 from headway.features.coding import Coded
 from headway.inference.batch import as_batch, groups_by_length
+from headway.inference.candidates import candidates
 from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.jit import kernel, part
 from headway.models.arc_scorer import ArcScorer
 from headway.models.scorer import Trained
 from headway.models.tree_decoder import BATCH_CELLS
 from headway.parallel import SERIAL, Executor
+
+# Parts of one sentence, with grandparents; they take 60 bytes each. Ordinary sentences have some ten thousand.
+MOST_PARTS = 4_000_000
 
 
 class Pruned(NamedTuple):
@@ -67,12 +75,25 @@ class Pruner:
         lengths = batch.lengths
         checked = as_batch(self.scorer.scores(batch, executor), lengths)
         log_z, mu = arc_marginals(checked, self.trees, executor)
-        kept = np.zeros(mu.shape, np.bool_)
-        _keep_likely(mu, lengths, self.threshold, self.max_heads, kept)
-        _keep_heads(best_heads(checked, self.trees, executor), lengths, kept)
+        always = [best_heads(checked, self.trees, executor)]
         if keep is not None:
-            _keep_heads(_checked(keep, lengths), lengths, kept)
+            always.append(_checked(keep, lengths))
+        kept = self._kept(mu, lengths, self.max_heads, always)
+        for b, n in enumerate(lengths.tolist()):
+            own, heads = slice(b, b + 1), min(self.max_heads, n)
+            if (heads * n) ** 2 <= MOST_PARTS:  # whichever arcs are kept
+                continue
+            while heads > 1 and (parts := _count_parts(kept[b, : n + 1, : n + 1])) > MOST_PARTS:
+                heads = min(heads - 1, int(heads * (MOST_PARTS / parts) ** (1 / 3)))  # as if parts grew by the cube
+                kept[own] = self._kept(mu[own], lengths[own], max(1, heads), [each[own] for each in always])
         return Pruned(kept, checked.scores, log_z, mu)
+
+    def _kept(self, mu: Floats, lengths: Ints, max_heads: int, always: Sequence[Ints]) -> Bools:
+        kept = np.zeros(mu.shape, np.bool_)
+        _keep_likely(mu, lengths, self.threshold, max_heads, kept)
+        for heads in always:
+            _keep_heads(heads, lengths, kept)
+        return kept
 
 
 @dataclass(frozen=True)
@@ -116,6 +137,13 @@ def kept_arcs(pruner: Pruner, coded: Coded, keep: Ints | None = None, executor: 
             n = int(coded.lengths[i])
             found[i] = arcs[: n + 1, : n + 1].copy()
     return [found[i] for i in range(len(coded))]
+
+
+def _count_parts(kept: Bools) -> int:
+    """How many parts kept arcs make at most: sibling pairs of each head, once for each of its own heads."""
+    these = candidates(kept)
+    ways_in, pairs = np.diff(these.enters), np.diff(these.pairs[::2])
+    return int(np.maximum(ways_in, 1) @ pairs)
 
 
 def _checked(heads: Ints, lengths: Ints) -> Ints:

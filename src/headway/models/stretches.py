@@ -1,0 +1,163 @@
+"""Sentences of any length in bounded memory: a very long one is parsed in stretches.
+
+A search takes memory that grows with the square of a sentence's length, and time that grows with its cube. A sentence
+of more than `MOST_WORDS` words is therefore cut into stretches of at most so many, after a punctuation mark where there
+is one in the second half of a stretch. Every stretch is parsed as a sentence, and so are the words on the stretches'
+roots, as one sentence more: their heads and labels there join the stretches to one tree of the model's class. (Where a
+tree may have several words on the root, the stretches' roots stay there.) The status is `IN_STRETCHES`: nothing is
+proved of the whole tree.
+
+Time and memory grow in proportion to the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headway.arrays import Floats, Ints
+from headway.errors import SizeError
+from headway.inference.dual_decomposition import Status
+from headway.inference.protocol import Distribution
+from headway.models.protocol import Options, Prediction, TreeModel
+from headway.parallel import Executor
+from headway.treebank import Sentence
+from headway.treebank.sentence import is_punctuation
+
+MOST_WORDS = 1000
+
+
+@dataclass(frozen=True)
+class StretchedDistribution:
+    """What is known of a tree that was joined from stretches: its probability, and its arcs' (n+1,), arcs[0] being 1.
+
+    All marginals would be a matrix of n^2 numbers that nobody computed.
+    """
+
+    heads: Ints
+    arcs: Floats
+    log_probability: float
+
+    @property
+    def marginals(self) -> Floats:
+        raise self._too_long()
+
+    def argmax(self) -> Ints:
+        """Heads (n+1,) of the tree."""
+        return self.heads
+
+    def log_prob(self, heads: ArrayLike) -> float:
+        """log P of the tree itself: the sum of its stretches', and of the tree that joins them."""
+        if not np.array_equal(heads, self.heads):
+            raise self._too_long()
+        return self.log_probability
+
+    def _too_long(self) -> SizeError:
+        return SizeError(
+            f"a sentence of {len(self.heads) - 1} words is parsed in stretches of at most {MOST_WORDS}, and has "
+            "probabilities for its own arcs only (confidence); split it for more"
+        )
+
+
+def arc_probabilities(distribution: Distribution, heads: Ints) -> Floats:
+    """P(head -> word) of every word of the predicted tree, (n+1,); 1 for the root."""
+    if isinstance(distribution, StretchedDistribution):
+        return distribution.arcs
+    arcs = np.ones(len(heads))
+    arcs[1:] = distribution.marginals[heads[1:], np.arange(1, len(heads))]
+    return arcs
+
+
+def predict_any_length(
+    model: TreeModel, sentences: Sequence[Sentence], options: Options, executor: Executor
+) -> list[Prediction]:
+    """The trees of some sentences, in their order."""
+    if all(len(sentence) <= MOST_WORDS for sentence in sentences):
+        return model.predict(sentences, options, executor)
+    short = iter(model.predict([each for each in sentences if len(each) <= MOST_WORDS], options, executor))
+    return [
+        next(short) if len(sentence) <= MOST_WORDS else _joined(model, sentence, options, executor)
+        for sentence in sentences
+    ]
+
+
+def _joined(model: TreeModel, sentence: Sentence, options: Options, executor: Executor) -> Prediction:
+    n, cuts = len(sentence), list(_stretches(sentence))
+    seconds = None if options.seconds is None else options.seconds / (len(cuts) + 1)
+    own = replace(options, seconds=seconds)
+    tree = _Tree(n)
+    for start in range(0, len(cuts), executor.workers):
+        some = cuts[start : start + executor.workers]
+        parts = [_words(sentence, words) for words in some]
+        for words, found in zip(some, model.predict(parts, own, executor), strict=True):
+            tree.add(words, found)
+    roots = np.flatnonzero(tree.heads == 0)
+    if model.trees.single_root:
+        [found] = predict_any_length(model, [_words(sentence, roots)], own, executor)
+        tree.add(roots, found)
+    return tree.prediction()
+
+
+class _Tree:
+    """A tree of n words that is put together."""
+
+    def __init__(self, n: int) -> None:
+        self.heads = np.full(n + 1, -1, np.int64)
+        self._labels: list[str | None] = [None] * (n + 1)
+        self._arcs = np.ones(n + 1)
+        self._log_probability = 0.0
+        self._floored = np.zeros(2, np.int64)
+
+    def add(self, words: Ints, found: Prediction) -> None:
+        """The tree of some words, which are on the root or not yet in the tree."""
+        nodes = np.concatenate([[0], words])
+        self.heads[words] = nodes[found.heads[1:]]
+        self._arcs[words] *= arc_probabilities(found.distribution, found.heads)[1:]
+        self._log_probability += float(found.distribution.log_prob(found.heads))
+        self._floored += found.floored
+        if found.labels is not None:
+            for word, label in zip(words.tolist(), found.labels[1:], strict=True):
+                self._labels[word] = label
+
+    def prediction(self) -> Prediction:
+        labels = None if self._labels[-1] is None else tuple(self._labels)
+        negative, tiny = self._floored.tolist()
+        return Prediction(
+            self.heads,
+            labels,
+            StretchedDistribution(self.heads, self._arcs, self._log_probability),
+            Status.IN_STRETCHES,
+            np.inf,
+            (negative, tiny),
+        )
+
+
+def _stretches(sentence: Sentence) -> Iterator[Ints]:
+    """The words of each stretch."""
+    start, n = 1, len(sentence)
+    while n - start >= MOST_WORDS:
+        most = start + MOST_WORDS
+        ends = (stop for stop in range(most, start + MOST_WORDS // 2, -1) if is_punctuation(sentence.forms[stop - 2]))
+        stop = next(ends, most)
+        yield np.arange(start, stop)
+        start = stop
+    yield np.arange(start, n + 1)
+
+
+def _words(sentence: Sentence, words: Ints) -> Sentence:
+    """Some words of a sentence as a sentence, without a tree."""
+
+    def some(column: tuple[str, ...]) -> list[str]:
+        return [column[m - 1] for m in words.tolist()]
+
+    made = Sentence.from_words(
+        some(sentence.forms),
+        lemmas=some(sentence.lemmas),
+        upos=some(sentence.upos),
+        xpos=some(sentence.xpos),
+        feats=some(sentence.feats),
+    )
+    return replace(made, place=sentence.place)
