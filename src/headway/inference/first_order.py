@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from headway.arrays import Floats, Ints, TreeClass
 from headway.inference import any_scale, eisner, exact_trees, matrix_tree, spanning_tree
 from headway.inference.batch import Batch, as_batch
+from headway.inference.hopeless_arcs import without_hopeless_arcs
 from headway.inference.no_tree import no_tree_error
 from headway.parallel import Executor, executor_for
 
@@ -102,19 +103,22 @@ def try_best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[
 def tree_sums(batch: Batch, trees: TreeClass, executor: Executor) -> Floats:
     """log Z (B,); -inf for a sentence without trees."""
     algorithm = eisner.log_partition if trees.projective else matrix_tree.log_partition
-    log_z = algorithm(batch.ordinary(), single_root=trees.single_root, executor=executor)
-    if batch.wide is not None:
-        log_z[batch.wide] = any_scale.totals(batch.only_wide(), trees).log_z
+    tame, shift = without_hopeless_arcs(batch, trees, executor)
+    log_z = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor) + shift
+    if tame.wide is not None:
+        log_z[tame.wide] = any_scale.totals(tame.only_wide(), trees).log_z
     return log_z
 
 
 def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
     """log Z (B,) and marginals; NoTreeError if a sentence has no tree."""
     algorithm = eisner.marginals if trees.projective else matrix_tree.marginals
-    log_z, mu = algorithm(batch.ordinary(), single_root=trees.single_root, executor=executor)
-    if batch.wide is not None:
-        log_z[batch.wide], log_mu, _ = any_scale.arc_sums(batch.only_wide(), trees)
-        mu[batch.wide] = np.exp(log_mu)
+    tame, shift = without_hopeless_arcs(batch, trees, executor)
+    log_z, mu = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor)
+    log_z += shift
+    if tame.wide is not None:
+        log_z[tame.wide], log_mu, _ = any_scale.arc_sums(tame.only_wide(), trees)
+        mu[tame.wide] = np.exp(log_mu)
     require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu
 
@@ -122,10 +126,12 @@ def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[F
 def arc_covariances(batch: Batch, f: Floats, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z (B,), marginals and Cov(f, 1[arc]), both shaped like the scores; NoTreeError if a sentence has no tree."""
     algorithm = eisner.covariance if trees.projective else matrix_tree.covariance
-    log_z, mu, slope = algorithm(batch.ordinary(), f, single_root=trees.single_root, executor=executor)
-    if batch.wide is not None:
-        log_z[batch.wide], log_mu, slope[batch.wide] = any_scale.arc_sums(batch.only_wide(), trees, f[batch.wide])
-        mu[batch.wide] = np.exp(log_mu)
+    tame, shift = without_hopeless_arcs(batch, trees, executor)
+    log_z, mu, slope = algorithm(tame.ordinary(), f, single_root=trees.single_root, executor=executor)
+    log_z += shift
+    if tame.wide is not None:
+        log_z[tame.wide], log_mu, slope[tame.wide] = any_scale.arc_sums(tame.only_wide(), trees, f[tame.wide])
+        mu[tame.wide] = np.exp(log_mu)
     require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu, slope
 

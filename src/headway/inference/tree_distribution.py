@@ -27,6 +27,7 @@ from headway.inference.first_order import (
     tree_sums,
 )
 from headway.inference.heads import as_heads, is_in_class
+from headway.inference.hopeless_arcs import without_hopeless_arcs
 from headway.inference.support import has_tree_outside
 from headway.parallel import SERIAL, executor_for
 
@@ -184,7 +185,7 @@ class TreeDistribution:
 
     def kl(self, other: TreeDistribution) -> Any:
         """Kullback-Leibler divergence of `other` from this distribution, in nats."""
-        return self._unbatch(self._cross_entropy(other) - self._entropy)
+        return self._unbatch(np.maximum(self._cross_entropy(other) - self._entropy, 0.0))
 
     def renyi(self, alpha: float) -> Any:
         """Renyi entropy: log(sum P^alpha) / (1 - alpha); alpha 1 is Shannon's, inf -log of the largest P."""
@@ -262,18 +263,22 @@ class TreeDistribution:
 
     @cached_property
     def _entropy(self) -> Floats:
-        result, size = self._mean_cost(self)
+        tame, (log_z, mu) = self._batch, self._inference
+        if tame.wide is not None:
+            tame, _ = without_hopeless_arcs(tame, self.trees, self._executor)
+            log_z, mu = arc_marginals(tame.ordinary(), self.trees, self._executor)
+        result, size = _mean_cost(mu, tame, log_z)
         exact = size > _LARGEST_COST
-        if self._batch.wide is not None:
-            exact |= self._batch.wide
+        if tame.wide is not None:
+            exact |= tame.wide
         if exact.any():
             result[exact] = any_scale.totals(replace(self._batch, wide=exact).only_wide(), self.trees).entropy
-        return result
+        return np.maximum(result, 0.0)
 
     def _cross_entropy(self, other: TreeDistribution) -> Floats:
         if other._batch.scores.shape != self._batch.scores.shape or (other._batch.lengths != self._batch.lengths).any():
             raise ShapeError("the other distribution is over sentences of other lengths")
-        result, _ = self._mean_cost(other)
+        result, _ = _mean_cost(self._mu, other._batch, other._log_z)
         if other._batch.wide is not None:
             for b in np.flatnonzero(other._batch.wide):
                 result[b] = self._mean_cost_of_wide(other, int(b))
@@ -282,18 +287,6 @@ class TreeDistribution:
             outside = [self._has_tree_outside(other, sentence.scores[0]) for sentence in self._batch.sentences()]
             result[outside] = np.inf
         return result
-
-    def _mean_cost(self, other: TreeDistribution) -> tuple[Floats, Floats]:
-        """log Z' - E[score'] by the other's scores, and the size of the numbers it is the difference of.
-
-        Scores are taken relative to each word's largest, so that little cancels."""
-        arcs = allowed(other._batch)
-        top = np.where(arcs, other._batch.scores, -np.inf).max(axis=1, keepdims=True)
-        top = np.where(np.isneginf(top), 0.0, top)
-        relative = np.where(arcs, other._batch.scores - top, 0.0)
-        expected = (self._mu * relative).sum(axis=(1, 2))
-        # Every word has mass one in its column, so what taking the tops out has changed is their sum.
-        return np.asarray(other._log_z - top.sum(axis=(1, 2)) - expected), -expected
 
     def _mean_cost_of_wide(self, other: TreeDistribution, b: int) -> float:
         """The same for one sentence with scores of any size: relative to the other's best tree."""
@@ -349,3 +342,17 @@ class TreeDistribution:
         for b, n in enumerate(self._batch.lengths):
             checked[b, : n + 1] = as_heads(array[b, : n + 1], int(n))
         return checked
+
+
+def _mean_cost(mu: Floats, batch: Batch, log_z: Floats) -> tuple[Floats, Floats]:
+    """log Z - E[score], by the scores of a batch and some marginals; and the size of what it is the difference of.
+
+    Scores are taken relative to each word's largest, so that little cancels.
+    """
+    arcs = allowed(batch)
+    top = np.where(arcs, batch.scores, -np.inf).max(axis=1, keepdims=True)
+    top = np.where(np.isneginf(top), 0.0, top)
+    relative = np.where(arcs, batch.scores - top, 0.0)
+    expected = (mu * relative).sum(axis=(1, 2))
+    # Every word has mass one in its column, so what taking the tops out has changed is their sum.
+    return np.asarray(log_z - top.sum(axis=(1, 2)) - expected), -expected
