@@ -1,1 +1,0 @@
-"""Long runs with injuries: `make soak`."""
