@@ -22,6 +22,8 @@ Failure = Callable[[OSError], Exception]
 
 _BUFFER = 1 << 18
 
+_drafts: set[Path] = set()
+
 
 def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write bytes, or text as UTF-8; an OSError names the path."""
@@ -48,6 +50,7 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
     target = target.resolve()
     # Named before it exists, so that an interruption at any moment finds what to remove.
     temporary = target.with_name(f".headway-{os.urandom(8).hex()}.tmp")
+    _drafts.add(temporary)
     try:
         with reporting(failure):
             if target.exists() and not os.access(target, os.W_OK):
@@ -66,6 +69,15 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
         with suppress(OSError):  # it may never have existed
             temporary.unlink()
         raise
+    finally:
+        _drafts.discard(temporary)
+
+
+def remove_drafts() -> None:
+    """Remove what is half written; for a process that must leave while another of its threads writes."""
+    for draft in list(_drafts):
+        with suppress(OSError):
+            draft.unlink()
 
 
 @contextmanager

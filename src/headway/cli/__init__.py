@@ -8,22 +8,20 @@
 from __future__ import annotations
 
 import io
-import signal
 import sys
-from types import FrameType
 
 
 def main() -> None:
     """Run the command of `sys.argv`."""
+    from headway.cli.signals import all_is_written, heed_signals
+
+    heed_signals()
     from headway.cli.app import app
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name or label that the terminal cannot show is no reason to fail. Trees are written as bytes.
         sys.stdout.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _leave)
-    app(prog_name="headway")
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Exit as after an error, so that temporary files are removed."""
-    sys.exit(128 + number)
+    try:
+        app(prog_name="headway")
+    finally:
+        all_is_written()

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.cli import options
-from headway.cli.failures import Skipped, interrupted, require_one_standard_input
+from headway.cli.failures import Skipped, require_one_standard_input
 from headway.cli.progress import training_progress
+from headway.cli.signals import if_interrupted
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import counted, printable, table
 from headway.coreference.settings import ResolverSettings
@@ -79,12 +80,9 @@ def train(
     options.require_place_for(output)
     from headway.coreference.resolver import Resolver
 
-    try:
-        with training_progress() as show:
-            held_out = None if dev is None else _read(dev, drop_singletons)
-            resolver = Resolver.train(_read(train, drop_singletons), held_out, show=show, **settings)
-    except KeyboardInterrupt:
-        raise interrupted("; nothing was written") from None
+    with if_interrupted(lambda: "; nothing was written"), training_progress() as show:
+        held_out = None if dev is None else _read(dev, drop_singletons)
+        resolver = Resolver.train(_read(train, drop_singletons), held_out, show=show, **settings)
     resolver.save(output)
     typer.echo(summary(output, resolver.model.about))
 

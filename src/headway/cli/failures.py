@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import typer
 
+from headway.cli.signals import command_running
 from headway.cli.tables import counted
 from headway.errors import HeadwayError, TreebankError
 
@@ -21,8 +22,9 @@ from headway.errors import HeadwayError, TreebankError
 def in_one_sentence() -> Iterator[None]:
     """Turn a failure into a sentence and an exit status. A closed output pipe gets no sentence."""
     try:
-        yield
-        sys.stdout.flush()  # here, where a closed pipe is expected
+        with command_running():
+            yield
+            sys.stdout.flush()  # here, where a closed pipe is expected
     except BrokenPipeError:
         _drop_output()
         raise typer.Exit(1) from None
@@ -33,20 +35,15 @@ def in_one_sentence() -> Iterator[None]:
     except OSError as error:
         where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""
         raise failed(f"{where}{error.strerror or error}") from None
-    except KeyboardInterrupt:
-        raise interrupted("") from None
+    except KeyboardInterrupt as error:
+        typer.echo(f"\nheadway: interrupted{error}", err=True)
+        raise typer.Exit(130) from None
 
 
 def failed(sentence: str) -> typer.Exit:
     """Print what went wrong, and return the exception to raise."""
     typer.echo(f"headway: error: {sentence}", err=True)
     return typer.Exit(1)
-
-
-def interrupted(remedy: str) -> typer.Exit:
-    """Print that Ctrl-C was received and what to do next, and return the exception to raise."""
-    typer.echo(f"\nheadway: interrupted{remedy}", err=True)
-    return typer.Exit(130)
 
 
 def note(sentence: str) -> None:

@@ -11,9 +11,10 @@ import typer
 
 from headway.atomic import write_file
 from headway.cli import options
-from headway.cli.failures import interrupted, require_one_standard_input
+from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.reading import load_parser
+from headway.cli.signals import if_interrupted
 from headway.cli.tables import counted, printable
 from headway.errors import TrainingError
 from headway.training.grammar_settings import GrammarSettings
@@ -86,11 +87,9 @@ def induce(
     # Standard input can only be read once.
     train: str | list[Sentence] = trees if wanted and treebank == shown_over == "-" else treebank
     held_out: str | list[Sentence] | None = trees if wanted and dev == "-" else dev
-    try:
-        with training_progress() as show:
-            parser = Parser.induce(train, held_out, threads=threads, show=show, **settings)
-    except KeyboardInterrupt:
-        raise interrupted("; nothing was written, so the same command starts over") from None
+    remedy = "; nothing was written, so the same command starts over"
+    with if_interrupted(lambda: remedy), training_progress() as show:
+        parser = Parser.induce(train, held_out, threads=threads, show=show, **settings)
     parser.save(target)
     typer.echo(summary(target, parser.model.about))
     _draw(parser, wanted, trees, target, drawn_clusters)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.cli import options
-from headway.cli.failures import interrupted, note, require_one_standard_input
+from headway.cli.failures import note, require_one_standard_input
 from headway.cli.progress import training_progress
+from headway.cli.signals import if_interrupted
 from headway.cli.tables import counted, printable
 from headway.training.settings import Settings
 
@@ -67,11 +68,8 @@ def resumable(checkpoint: Path) -> Iterator[Show | None]:
     """Progress of a training that is saved within; afterwards its checkpoint goes. Ctrl-C says how to resume."""
     from headway.training.stages import remove_stages
 
-    try:
-        with training_progress() as show:
-            yield show
-    except KeyboardInterrupt:
-        raise interrupted(_remedy(checkpoint)) from None
+    with if_interrupted(lambda: _remedy(checkpoint)), training_progress() as show:
+        yield show
     remove_stages(checkpoint)
 
 
