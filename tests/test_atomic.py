@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headway.atomic import replacing, write_file
+from headway.atomic import claimed, remove_abandoned_drafts, replacing, write_file
 
 STEPS = ["pathlib.Path.open", "os.fsync", "shutil.copymode", "pathlib.Path.replace"]
 
@@ -101,3 +102,49 @@ def test_pipes_and_devices_are_written_to(tmp_path: Path) -> None:
     assert os.read(reading, 10) == b"words"
     os.close(reading)
     assert names(tmp_path) == ["pipe"]
+
+
+def test_a_draft_that_a_kill_left_is_removed_by_the_next_writer(tmp_path: Path) -> None:
+    """Not one that is being written: two may write one file, and the last to finish has it."""
+    path = tmp_path / "a"
+    child = os.fork()
+    if child == 0:
+        with replacing(path, TargetError) as file:
+            file.write(b"half")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (draft,) = names(tmp_path)
+    write_file(path, "whole")
+    assert names(tmp_path) == ["a"]
+    with replacing(path, TargetError) as first:
+        first.write(b"first")
+        assert draft in names(tmp_path)
+        write_file(path, "second")
+        assert len(names(tmp_path)) == 2
+        assert path.read_bytes() == b"second"
+    assert (names(tmp_path), path.read_bytes()) == (["a"], b"first")
+
+
+def test_drafts_in_a_folder_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".headway-0123456789abcdef.tmp").write_bytes(b"left")
+    (tmp_path / "mine.tmp").write_bytes(b"mine")
+    with replacing(tmp_path / "a", TargetError) as file:
+        file.write(b"whole")
+        remove_abandoned_drafts(tmp_path)
+        assert len(names(tmp_path)) == 2
+    assert names(tmp_path) == ["a", "mine.tmp"]
+
+
+def test_a_claimed_folder_is_refused_to_others(tmp_path: Path) -> None:
+    folder, refusal = tmp_path / "folder", TargetError("taken")
+    with claimed(folder, refusal):
+        with pytest.raises(TargetError, match="taken"), claimed(folder, refusal):
+            pytest.fail("two have it")
+        with claimed(tmp_path / "another", refusal):
+            pass
+    with claimed(folder, refusal):
+        pass
+    with claimed(tmp_path / "absent" / "folder", refusal):
+        pass
+    assert names(tmp_path) == []

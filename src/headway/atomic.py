@@ -1,8 +1,11 @@
 """Whole or not at all: how Headway writes its files.
 
-The content goes to a temporary file beside the target, `.headway-….tmp`, which takes the target's name once it is
-complete and on disk. A full disk or Ctrl-C leaves an earlier file as it was. Links stay links, and an existing file
-keeps its permissions. Devices and pipes cannot be replaced; they are written to directly.
+The content goes to a draft beside the target, `.headway-….tmp`, which takes the target's name once it is complete and
+on disk. A full disk or Ctrl-C leaves an earlier file as it was. Links stay links, and an existing file keeps its
+permissions. Devices and pipes cannot be replaced; they are written to directly.
+
+A draft is named after its target and locked while it is written. One that a kill left behind is locked by nobody: the
+next that writes the same file removes it.
 
 Errors of the system are handed to a `Failure`, which makes the exception to raise; errors of whoever writes the content
 pass through unchanged.
@@ -11,12 +14,18 @@ pass through unchanged.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Failure = Callable[[OSError], Exception]
 
@@ -48,14 +57,13 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
             yield device
         return
     target = target.resolve()
-    # Named before it exists, so that an interruption at any moment finds what to remove.
-    temporary = target.with_name(f".headway-{os.urandom(8).hex()}.tmp")
-    _drafts.add(temporary)
+    with reporting(failure):
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        file = _new_draft(target)
+    draft = Path(file.name)
+    _drafts.add(draft)
     try:
-        with reporting(failure):
-            if target.exists() and not os.access(target, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            file = temporary.open("xb", _BUFFER)
         with closing(file, failure):
             yield file
             with reporting(failure):
@@ -63,14 +71,14 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
                 os.fsync(file.fileno())  # only now may a full disk show
         with reporting(failure):
             if target.exists():
-                shutil.copymode(target, temporary)
-            temporary.replace(target)
+                shutil.copymode(target, draft)
+            draft.replace(target)
     except BaseException:
-        with suppress(OSError):  # it may never have existed
-            temporary.unlink()
+        with suppress(OSError):
+            draft.unlink()
         raise
     finally:
-        _drafts.discard(temporary)
+        _drafts.discard(draft)
 
 
 def remove_drafts() -> None:
@@ -78,6 +86,70 @@ def remove_drafts() -> None:
     for draft in list(_drafts):
         with suppress(OSError):
             draft.unlink()
+
+
+@contextmanager
+def claimed(folder: Path, refusal: Exception) -> Iterator[None]:
+    """Keep a folder to this process, by a lock beside it; where another process has it, the refusal is raised."""
+    lock = folder.with_name(f".headway-{_short(folder.name)}.lock")
+    try:
+        file = lock.open("ab")
+    except OSError:  # nothing can be written here, by another process neither
+        yield
+        return
+    with file:
+        if fcntl is not None and not _lock(file):
+            raise refusal
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+
+
+def remove_abandoned_drafts(folder: Path) -> None:
+    """Remove the drafts in a folder that nobody is writing."""
+    for draft in folder.glob(".headway-*.tmp"):
+        _remove_abandoned(draft)
+
+
+def _new_draft(target: Path) -> BinaryIO:
+    """A new file, locked until it is closed; named after the target unless another process is just writing that."""
+    name = _short(target.name)
+    for own in (name, f"{name}-{os.urandom(8).hex()}"):
+        draft = target.with_name(f".headway-{own}.tmp")
+        _remove_abandoned(draft)
+        try:
+            file = draft.open("xb", _BUFFER)
+        except FileExistsError:
+            continue
+        _lock(file)
+        if draft.exists() and os.path.samestat(draft.stat(), os.fstat(file.fileno())):
+            return file
+        file.close()  # taken for abandoned in the moment before it was locked
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+
+def _short(name: str) -> str:
+    """A name of fixed length for any name: with more around it, a long one would be too long for a file."""
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+
+
+def _remove_abandoned(draft: Path) -> None:
+    with suppress(OSError), draft.open("rb") as file:
+        if _lock(file):
+            draft.unlink()
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock the file for this process until it is closed, unless another has; false also where nothing can be locked."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
