@@ -9,6 +9,7 @@ import os
 import pickle
 import re
 import struct
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -128,26 +129,54 @@ def test_the_file_has_the_permissions_of_any_new_file(tmp_path: Path, mask: int)
 
 
 @pytest.mark.parametrize("compress", [True, False])
-def test_bytes_are_stored_as_they_are_and_mapped(tmp_path: Path, compress: bool) -> None:
+def test_bytes_are_stored_as_they_are(tmp_path: Path, compress: bool) -> None:
     path = tmp_path / "a"
     saved(path, compress=compress)
     assert ARRAYS["bytes"].tobytes() in path.read_bytes()
-    found = load_archive(path, KIND).arrays
-    for name in ("bytes", "signed"):
-        assert isinstance(found[name], np.memmap)
-        with pytest.raises(ValueError, match="read-only"):
-            found[name][0] = 1
-    assert not any(isinstance(found[name], np.memmap) for name in ("weights", "pass", "empty"))
 
 
-def test_mapped_bytes_outlive_the_name_of_their_file(tmp_path: Path) -> None:
+def test_the_same_content_makes_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = saved(tmp_path / "a")
+    monkeypatch.setattr(time, "time", lambda: 1e9)
+    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(1e9))
+    assert saved(tmp_path / "b") == whole
+
+
+def test_what_was_loaded_outlives_its_file(tmp_path: Path) -> None:
+    """Also where it is written over in its place: a process that has mapped the bytes would die."""
     path = tmp_path / "a"
     saved(path)
     found = load_archive(path, KIND)
     save_archive(Archive(KIND, {}, {"bytes": np.zeros(1500, np.uint8)}), path)
     assert_same(found, THING)
-    path.unlink()
+    saved(path)
+    found = load_archive(path, KIND)
+    path.write_bytes(b"")
     assert_same(found, THING)
+
+
+def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was opened is read to its end; a file that is cut off under the reader's hands is refused."""
+    path, other = tmp_path / "a", tmp_path / "b"
+    saved(path)
+    opened = zipfile.ZipFile.open
+
+    def replacing(self: zipfile.ZipFile, *arguments: Any, **options: Any) -> Any:
+        if other.exists():
+            other.replace(path)
+        return opened(self, *arguments, **options)
+
+    save_archive(Archive(KIND, {}, {"bytes": np.zeros(9, np.uint8)}), other)
+    monkeypatch.setattr(zipfile.ZipFile, "open", replacing)
+    assert_same(load_archive(path, KIND), THING)
+    saved(path)
+
+    def cutting(self: zipfile.ZipFile, *arguments: Any, **options: Any) -> Any:
+        os.truncate(path, 100)
+        return opened(self, *arguments, **options)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", cutting)
+    refused(path)
 
 
 @pytest.mark.parametrize("name", ["bytes", "signed"])

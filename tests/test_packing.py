@@ -236,16 +236,8 @@ def test_what_is_packed_is_the_weights_alone(tmp_path: Path) -> None:
         assert ((found != 0) == (array != 0)).all()
 
 
-def test_bytes_are_mapped(tmp_path: Path) -> None:
-    saved(tmp_path / "packed", max_megabytes=100)
-    for name, array in load_archive(tmp_path / "packed", "arc").arrays.items():
-        if array.dtype.itemsize == 1:
-            assert isinstance(array, np.memmap), name
-            assert not array.flags.writeable
-
-
 def test_a_packed_parser_is_saved_again(tmp_path: Path) -> None:
-    """Over its own file, which is mapped while it is read."""
+    """Over its own file."""
     path = tmp_path / "packed"
     saved(path, max_megabytes=100)
     found = Parser.load(path)

@@ -1,11 +1,12 @@
 """Arrays and JSON in one zip file: how models and checkpoints are saved.
 
 An archive holds `headway.json` (what it is, its version, and anything that is not an array) and one `.npy` file per
-array. Nothing is pickled, so loading cannot run code. Everything is bounded before it is read: the number of members,
-the size each one declares; and an array's header must account for exactly the bytes it has. A file that is not such an
-archive, or a damaged one, is an `ArchiveError` in one sentence.
+array. Nothing is pickled, so loading cannot run code. Everything is bounded before it is read or built: the number of
+members, the size each one declares, the number of values in the JSON; and an array's header must account for exactly
+the bytes it has. A file that is not such an archive, or a damaged one, is an `ArchiveError` in one sentence.
 
-Arrays of single bytes are packed already: they are stored without compression, and mapped into memory rather than read.
+The same content makes the same file, byte for byte: members have no dates. Arrays of single bytes are packed already,
+and stored without compression.
 """
 
 from __future__ import annotations
@@ -15,25 +16,29 @@ import math
 import os
 import re
 import struct
-import time
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.atomic import replacing, reporting
-from headway.errors import ArchiveError, MissingFileError
+from headway.errors import ArchiveError, CheckpointError, MissingFileError
 
 VERSION = 2
+CHECKPOINT = "checkpoint"
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What reading the content of a damaged archive may run into."""
+
 _JSON = "headway.json"
 _MOST_MEMBERS = 64
-_MOST_JSON = 1 << 28
+_MOST_JSON = 1 << 27
+_MOST_VALUES = 4_000_000  # in the JSON: each takes a hundred bytes or so of memory, however short it is in the file
 _MOST_EASE, _MOST_RATIO = 1 << 28, 100  # bytes that any file may unpack to, and times its own size beyond them
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character beyond the 65,536th: what may be alone is looked at
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '(<[fi][48]|\|[iu]1)', 'fortran_order': False, 'shape': \(([0-9, ]{0,80})\), \} *\n")
 
@@ -57,100 +62,117 @@ def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bo
     with (
         replacing(path, failure) as file,
         reporting(failure),
-        zipfile.ZipFile(file, "w", level, compresslevel=4) as members,
+        zipfile.ZipFile(file, "w") as members,
     ):
         head = {"headway": VERSION, "kind": archive.kind, **archive.data}
-        members.writestr(_JSON, json.dumps(head, ensure_ascii=False))
+        with members.open(_member(_JSON, level), "w") as member:
+            member.write(json.dumps(head, ensure_ascii=False).encode())
         for name, array in archive.arrays.items():
-            info = zipfile.ZipInfo(f"{name}.npy", time.localtime()[:6])
-            info.compress_type = zipfile.ZIP_STORED if array.dtype.itemsize == 1 else level
+            info = _member(f"{name}.npy", zipfile.ZIP_STORED if array.dtype.itemsize == 1 else level)
             with members.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def _member(name: str, compression: int) -> zipfile.ZipInfo:
+    """A member without a date: the same content makes the same file."""
+    info = zipfile.ZipInfo(name)
+    info.compress_type = compression
+    return info
 
 
 def load_archive(path: str | os.PathLike[str], kind: str | None = None) -> Archive:
     """Read an archive of this kind, or a model of any kind."""
     what = kind or "model"
     try:
-        with zipfile.ZipFile(path) as members:
-            data = _read_json(members, path)
-            found = data.get("kind")
-            if not isinstance(found, str) or kind not in (None, found):
-                raise ArchiveError(f"{path}: holds a {str(found)[:40]!r}, not a {what}; give another file")
-            arrays = {
-                info.filename.removesuffix(".npy"): _read_array(members, info, path)
-                for info in members.infolist()
-                if info.filename != _JSON
-            }
-            return Archive(found, data, arrays)
+        with open(path, "rb") as file, zipfile.ZipFile(file) as members:  # noqa: PTH123
+            return _read(members, path, kind)
     except ArchiveError:
         raise
     except FileNotFoundError:
         raise MissingFileError(f"{path}: no such file; give the path of a saved {what}") from None
     except OSError as error:
         raise ArchiveError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except _DamageError as error:
+        raise _damaged(path, kind, str(error)) from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
-        raise ArchiveError(f"{path}: not a {what}, or a damaged one ({error}); save it again") from None
+        raise _damaged(path, kind, f"not a {what}, or a damaged one ({error})") from None
 
 
-def _read_json(members: zipfile.ZipFile, path: str | os.PathLike[str]) -> dict[str, Any]:
-    _check_members(members.infolist(), path)
-    try:
-        info = members.getinfo(_JSON)
-    except KeyError:
-        raise ArchiveError(f"{path}: a zip file, but not one that Headway wrote") from None
-    if info.file_size > _MOST_JSON:
-        raise ArchiveError(f"{path}: its {_JSON} claims {info.file_size} bytes, more than any model has")
-    try:
-        data = json.loads(members.read(info))
-    except (ValueError, RecursionError):
-        raise ArchiveError(f"{path}: its {_JSON} is damaged; save it again") from None
-    if not isinstance(data, dict) or not isinstance(data.get("headway"), int):
-        raise ArchiveError(f"{path}: a zip file, but not one that Headway wrote")
+class _DamageError(ValueError):
+    """What is wrong with an archive; the path and the remedy are added where it is known what was asked for."""
+
+
+def cause_of(error: BaseException) -> str:
+    """One of `DAMAGE` as a cause: its own words, or for an error that Python raises, its name with them."""
+    return str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+
+
+def _damaged(path: str | os.PathLike[str], kind: str | None, cause: str) -> ArchiveError:
+    if kind == CHECKPOINT:
+        return CheckpointError(f"{path}: the checkpoint is damaged ({cause}); delete it, or name another")
+    return ArchiveError(f"{path}: {cause}; save it again")
+
+
+def _read(members: zipfile.ZipFile, path: str | os.PathLike[str], kind: str | None) -> Archive:
+    _check_members(members)
+    data = _read_json(members)
     if data["headway"] != VERSION:
         raise ArchiveError(
             f"{path}: written in version {data['headway']} of the format, this is version {VERSION}; "
             + ("update headway" if data["headway"] > VERSION else "convert it with experiments/convert_models.py")
         )
+    found = data.get("kind")
+    if not isinstance(found, str) or kind not in (None, found):
+        raise ArchiveError(f"{path}: holds a {str(found)[:40]!r}, not a {kind or 'model'}; give another file")
+    infos = [info for info in members.infolist() if info.filename != _JSON]
+    return Archive(found, data, {info.filename.removesuffix(".npy"): _read_array(members, info) for info in infos})
+
+
+def _check_members(members: zipfile.ZipFile) -> None:
+    """Refuse what would fill the memory, before anything is unpacked."""
+    infos = members.infolist()
+    if len(infos) > _MOST_MEMBERS:
+        raise _DamageError(f"has {len(infos)} members, and an archive of Headway a few")
+    if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in infos):
+        raise _DamageError("compressed in a way that Headway never does")
+    assert members.fp is not None
+    packed, unpacked = members.fp.seek(0, os.SEEK_END), sum(info.file_size for info in infos)
+    if unpacked > _MOST_EASE + _MOST_RATIO * packed:
+        raise _DamageError(f"claims to unpack {packed} bytes to {unpacked}, more than any archive of Headway")
+
+
+def _read_json(members: zipfile.ZipFile) -> dict[str, Any]:
+    if _JSON not in members.namelist():
+        raise _DamageError("a zip file, but not one that Headway wrote")
+    size = members.getinfo(_JSON).file_size
+    if size > _MOST_JSON:
+        raise _DamageError(f"its {_JSON} claims {size} bytes, more than any archive of Headway")
+    text = members.read(_JSON)
+    if sum(map(text.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise _DamageError(f"its {_JSON} has more values than any archive of Headway")
+    try:
+        data = json.loads(text.decode())
+        if _HALF.search(text):
+            json.dumps(data, ensure_ascii=False).encode()  # a ValueError where a half is alone
+    except (ValueError, RecursionError):
+        raise _DamageError(f"its {_JSON} is damaged") from None
+    if not isinstance(data, dict) or type(data.get("headway")) is not int:
+        raise _DamageError("a zip file, but not one that Headway wrote")
     return data
 
 
-def _check_members(infos: Sequence[zipfile.ZipInfo], path: str | os.PathLike[str]) -> None:
-    """Refuse what would fill the memory, before anything is unpacked."""
-    if len(infos) > _MOST_MEMBERS:
-        raise ArchiveError(f"{path}: has {len(infos)} members; an archive of Headway has a few")
-    if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in infos):
-        raise ArchiveError(f"{path}: compressed in a way that Headway never does; save it again")
-    packed, unpacked = Path(path).stat().st_size, sum(info.file_size for info in infos)
-    if unpacked > _MOST_EASE + _MOST_RATIO * packed:
-        raise ArchiveError(f"{path}: claims to unpack {packed} bytes to {unpacked}, more than any archive of Headway")
-
-
-def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | os.PathLike[str]) -> NDArray[Any]:
+def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     if not info.filename.endswith(".npy"):
-        raise ArchiveError(f"{path}: has a member {info.filename[:40]!r} that no archive of Headway has")
+        raise _DamageError(f"has a member {info.filename[:40]!r} that no archive of Headway has")
     with members.open(info) as member:
         start = member.read(10)
         header = member.read(int.from_bytes(start[8:], "little"))
         # As save_archive writes it; NumPy's own reader would evaluate whatever a hostile header says.
         match = _HEADER.fullmatch(header) if start[:8] == _MAGIC else None
         if match is None:
-            raise ArchiveError(f"{path}: {info.filename} is damaged, or no array of numbers; save it again")
+            raise _DamageError(f"{info.filename} is damaged, or no array of numbers")
         dtype, shape = np.dtype(match[1].decode()), tuple(map(int, match[2].replace(b",", b" ").split()))
-        first = member.tell()
-        if dtype.itemsize * math.prod(shape) != info.file_size - first:
-            raise ArchiveError(f"{path}: {info.filename} does not hold the array it claims; save it again")
-        if dtype.itemsize > 1 or info.compress_type != zipfile.ZIP_STORED:
-            return np.frombuffer(member.read(), dtype).reshape(shape).copy()
-    return _mapped(info, path)[first:].view(dtype).reshape(shape)
-
-
-def _mapped(info: zipfile.ZipInfo, path: str | os.PathLike[str]) -> NDArray[np.uint8]:
-    """A stored member, mapped into memory; its checksum is compared all the same."""
-    file = np.memmap(path, np.uint8, "r")
-    start = info.header_offset
-    names = int(file[start + 26 : start + 28].view("<u2")[0]) + int(file[start + 28 : start + 30].view("<u2")[0])
-    content = file[start + 30 + names :][: info.file_size]
-    if zlib.crc32(content.data) != info.CRC:
-        raise zipfile.BadZipFile(f"bad CRC-32 for {info.filename}")
-    return content
+        if dtype.itemsize * math.prod(shape) != info.file_size - member.tell():
+            raise _DamageError(f"{info.filename} does not hold the array it claims")
+        content = np.frombuffer(member.read(), dtype).reshape(shape)
+        return content if dtype.itemsize == 1 else content.copy()

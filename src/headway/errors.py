@@ -108,6 +108,10 @@ class MissingFileError(ArchiveError):
     """A model or checkpoint file that does not exist."""
 
 
+class CheckpointError(ArchiveError):
+    """A checkpoint that training cannot resume from, as it is damaged or of another training."""
+
+
 class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""
 
