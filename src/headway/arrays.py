@@ -1,8 +1,8 @@
-"""Array aliases, and the class of trees that everything is computed over."""
+"""Array aliases, the class of trees that everything is computed over, and a sum whose order is fixed."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,3 +25,14 @@ class TreeClass(NamedTuple):
     def __str__(self) -> str:
         kind = "projective" if self.projective else "non-projective"
         return f"{kind}, {'one word' if self.single_root else 'any number of words'} on the root"
+
+
+def dot(x: NDArray[Any], y: NDArray[Any]) -> float:
+    """The sum of the products of two arrays of one shape, always in the same order.
+
+    BLAS, which `@` and `np.vdot` call, shares long sums among threads, so that the last digits depend on their number.
+
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    return float(np.einsum("i,i->", x.ravel(), y.ravel()))

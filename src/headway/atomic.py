@@ -100,9 +100,11 @@ def claimed(folder: Path, refusal: Exception) -> Iterator[None]:
     with file:
         if fcntl is not None and not _lock(file):
             raise refusal
+        _drafts.add(lock)
         try:
             yield
         finally:
+            _drafts.discard(lock)
             with suppress(OSError):
                 lock.unlink()
 

@@ -283,7 +283,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
     for other in (["--seed", 8], ["--dev", train_file]):
         sentence = one_error(invoke(*words, *other, status=1))
         assert sentence.startswith(str(checkpoint / ""))
-        assert sentence.endswith(f"a checkpoint of other data or settings; delete {checkpoint}")
+        assert sentence.endswith(f"a checkpoint of other data or settings; delete {checkpoint}, or name another")
     assert {path.name: path.read_bytes() for path in checkpoint.iterdir()} == before
 
 

@@ -59,7 +59,7 @@ def test_each_pass_has_its_average_and_training_goes_on_from_any() -> None:
     state = untrained(5)
     for epoch, order in run_passes(run, examples, state, 2, 1):
         assert order == orders[epoch - 1]
-        assert state["epoch"].tolist() == [epoch]
+        assert state["pass"].tolist() == [epoch]
         np.testing.assert_allclose(average(state, epoch * 4), means[epoch - 1], rtol=0, atol=1e-12)
     saved = {name: array.copy() for name, array in state.items()}
     assert [epoch for epoch, _ in run_passes(run, examples, saved, 4, 1)] == [3, 4]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.arrays import Floats, TreeClass
+from headway.arrays import Floats, TreeClass, dot
 from headway.learning import problem as problem_module
 from headway.learning.descent import Descent
 from headway.learning.generalized_expectation import GeneralizedExpectation
@@ -80,7 +80,7 @@ def distance(criterion: str, low: float, high: float, share: float) -> float:
 def enumerated_objective(
     constraints: DenseConstraints, listed: Listed, weights: Floats, criterion: str, c: float = C
 ) -> float:
-    total = 0.5 * float(weights @ weights)
+    total = 0.5 * dot(weights, weights)
     for k, share in enumerate(enumerated_shares(constraints, listed, weights).tolist()):
         if constraints.units[k]:
             ends = float(constraints.low[k]), float(constraints.high[k])
@@ -131,7 +131,7 @@ def test_every_constraint_alone(trees: TreeClass, criterion: Any, k: int) -> Non
     _, gradient = GeneralizedExpectation(alone, criterion, C).objective(text, weights)
 
     def expected(weights: Floats) -> float:
-        return enumerated_objective(alone, listed, weights, criterion) - 0.5 * float(weights @ weights)
+        return enumerated_objective(alone, listed, weights, criterion) - 0.5 * dot(weights, weights)
 
     assert_gradient(gradient - weights, expected, weights)
 
@@ -146,7 +146,7 @@ def test_inside_its_range_a_constraint_contributes_nothing(criterion: Any) -> No
     for low, high in ranges:
         constraints = DenseConstraints(whole.values, low, high, whole.weights, whole.units)
         value, gradient = GeneralizedExpectation(constraints, criterion, C).objective(text, weights)
-        assert value == 0.5 * float(weights @ weights)
+        assert value == 0.5 * dot(weights, weights)
         np.testing.assert_array_equal(gradient, weights)
     just_outside = DenseConstraints(whole.values, shares + 1e-3, shares + 2e-3, whole.weights, whole.units)
     assert GeneralizedExpectation(just_outside, criterion, C).objective(text, weights)[0] > value + 1.0
@@ -167,7 +167,7 @@ def test_without_units_a_constraint_is_left_out(criterion: Any) -> None:
     left, right = (GeneralizedExpectation(each, criterion, C).objective(text, weights) for each in (constraints, two))
     assert left[0] == pytest.approx(right[0], rel=1e-14)
     np.testing.assert_allclose(left[1], right[1], rtol=1e-13)
-    assert left[0] > 0.5 * float(weights @ weights) + 0.01
+    assert left[0] > 0.5 * dot(weights, weights) + 0.01
     assert GeneralizedExpectation(constraints, criterion, C).expectations(text, weights)[2] == 0.0
 
 
@@ -291,7 +291,7 @@ def test_a_share_without_a_choice(criterion: Any, target: float) -> None:
     found, gradient = learner.objective(text, weights)
     assert learner.expectations(text, weights)[0] == 1.0
     assert np.isfinite(found)
-    assert (found == 0.5 * float(weights @ weights)) == (target == 1.0)
+    assert (found == 0.5 * dot(weights, weights)) == (target == 1.0)
     np.testing.assert_allclose(gradient, weights, rtol=1e-6)
     trained, passes = fitted(learner, text)
     assert np.abs(trained).max() < 1e-6

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -50,6 +52,23 @@ def note(sentence: str) -> None:
     """Print a note on a terminal; nothing where standard error is a file or a pipe."""
     if sys.stderr.isatty():
         typer.echo(f"headway: {sentence}", err=True)
+
+
+@contextmanager
+def warnings_in_one_line(category: type[Warning]) -> Iterator[None]:
+    """Print warnings of a category as the command's own, each once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("once", category)
+        own = warnings.showwarning
+
+        def show(message: Warning | str, kind: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(kind, category):
+                typer.echo(f"headway: warning: {message}", err=True)
+            else:
+                own(message, kind, *place, **more)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def require_one_standard_input(*names: str | None) -> None:

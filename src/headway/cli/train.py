@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway.atomic import claimed
 from headway.cli import options
-from headway.cli.failures import note, require_one_standard_input
+from headway.cli.failures import note, require_one_standard_input, warnings_in_one_line
 from headway.cli.progress import training_progress
 from headway.cli.signals import if_interrupted
 from headway.cli.tables import counted, printable
+from headway.errors import CheckpointError
 from headway.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,10 +67,22 @@ def train(
 
 @contextmanager
 def resumable(checkpoint: Path) -> Iterator[Show | None]:
-    """Progress of a training that is saved within; afterwards its checkpoint goes. Ctrl-C says how to resume."""
+    """Progress of a training that is saved within; afterwards its checkpoint goes. Ctrl-C says how to resume.
+
+    One training at a time has a checkpoint: another that is started meanwhile is refused.
+    """
+    from headway.learning.checkpoint import CheckpointWarning
     from headway.training.stages import remove_stages
 
-    with if_interrupted(lambda: _remedy(checkpoint)), training_progress() as show:
+    refusal = CheckpointError(
+        f"{checkpoint}: in use by another training; wait for it, or give another -o or --checkpoint"
+    )
+    with (
+        if_interrupted(lambda: _remedy(checkpoint)),
+        claimed(checkpoint, refusal),
+        warnings_in_one_line(CheckpointWarning),
+        training_progress() as show,
+    ):
         yield show
     remove_stages(checkpoint)
 
@@ -88,7 +102,7 @@ def checkpoint_for(output: Path, asked: Path | None) -> Path:
     folder = asked or output.with_name(f"{output.name}.checkpoint")
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"the checkpoint {folder} is a file; give the name of a folder")
-    if folder.is_dir():
+    if folder.is_dir() and any(folder.iterdir()):
         note(f"resuming from {folder}")
     return folder
 
@@ -131,8 +145,6 @@ def _known(heads: Mapping[str, int] | None) -> list[str]:
 
 def _remedy(checkpoint: Path) -> str:
     """What to do after an interruption."""
-    if checkpoint.is_dir() and not any(checkpoint.iterdir()):
-        checkpoint.rmdir()  # made for a first stage that was not finished
-    if checkpoint.is_dir():
+    if checkpoint.is_dir() and any(checkpoint.iterdir()):
         return f"; the same command resumes from the checkpoint {checkpoint}"
     return "; there is no checkpoint yet, so the same command starts over"

@@ -24,7 +24,7 @@ RunPass = Callable[[Ints, Floats, Floats, int], Figures]
 
 def untrained(shape: int | tuple[int, ...]) -> State:
     """Where training starts; the same arrays, changed by every pass, are where it resumes."""
-    return {"weights": np.zeros(shape), "total": np.zeros(shape), "epoch": np.zeros(1, np.int64)}
+    return {"weights": np.zeros(shape), "total": np.zeros(shape), "pass": np.zeros(1, np.int64)}
 
 
 def average(state: State, seen: int) -> Floats:
@@ -37,10 +37,10 @@ def run_passes(
     run: RunPass[Figures], examples: Ints, state: State, epochs: int, seed: int
 ) -> Iterator[tuple[int, Figures]]:
     """The passes that are still to be made: after each, its number and figures. Pass k has an order of its own."""
-    for epoch in range(int(state["epoch"][0]), epochs):
+    for epoch in range(int(state["pass"][0]), epochs):
         order = np.random.default_rng((seed, epoch)).permutation(examples)
         figures = run(order, state["weights"], state["total"], epoch * len(examples))
-        state["epoch"][0] = epoch + 1
+        state["pass"][0] = epoch + 1
         yield epoch + 1, figures
 
 

@@ -2,33 +2,30 @@
 
 Four optimisers:
 
-* `lbfgs`, SciPy's L-BFGS, the default;
-* `cg`, conjugate gradient as in koo2007, SciPy's Polak-Ribiere;
+* `lbfgs`, the default, and `cg`, conjugate gradient as in koo2007: each step goes through all sentences;
 * `adagrad` and `adam`, on mini-batches, where a few epochs are enough. There the regulariser is spread over the
   batches, and the weights reported are averaged over all steps.
 
 The first two report the objective and the norm of its gradient after each step, relative to the first; the objective
-falls with every one of them. Training resumes from the weights of the last step; L-BFGS and CG then gather their
-curvature anew.
+falls with every one of them. All of them resume where they were, bit for bit: their whole state is in the checkpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from math import sqrt
 
 import numpy as np
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Floats, Ints, dot
 from headway.errors import TrainingError
 from headway.inference.jit import kernel
 from headway.learning.choices import Optimiser
-from headway.learning.progress import Pass, Report, State
-
-Objective = Callable[[Floats], tuple[float, Floats]]
-"""Weights to L(w) and its gradient, the regulariser included."""
+from headway.learning.conjugate_gradient import conjugate_gradient, conjugate_memory
+from headway.learning.lbfgs import lbfgs, lbfgs_memory
+from headway.learning.line_search import Objective, Point
+from headway.learning.progress import Pass, Report, State, continued
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Losses:
 
     def objective(self, weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        value, gradient = 0.5 * float(weights @ weights), np.array(weights)
+        value, gradient = 0.5 * dot(weights, weights), np.array(weights)
         for which in self.chunks():
             value += self.add(weights, which, gradient)
         return value, gradient
@@ -62,52 +59,48 @@ class Descent:
 
     def minimise_sum(self, losses: Losses, report: Report, resume: State | None = None) -> Floats:
         """The weights found, calling `report` after each step or epoch; one that answers False ends the training."""
-        if self.optimiser in _SCIPY:
+        if self.optimiser in _BATCH:
             return self.minimise(losses.objective, losses.size, report, resume)
-        return self._online(losses, report, resume or _start(losses.size))
+        return self._online(losses, report, continued(resume, _averaged_start(losses.size)))
 
     def minimise(self, objective: Objective, size: int, report: Report, resume: State | None = None) -> Floats:
         """The same for an objective that is no sum over sentences; by L-BFGS or CG only."""
-        from scipy.optimize import minimize
-
-        if self.optimiser not in _SCIPY:
+        if self.optimiser not in _BATCH:
             raise TrainingError(
                 f"{self.optimiser} takes some sentences at a time, but what is minimised is about all; use lbfgs or cg"
             )
-        state = resume or _start(size)
-        latest = {"norm": 0.0}
-        done = int(state["step"][0])
+        steps, memory = _BATCH[self.optimiser]
+        state = continued(resume, {**_start(size), "gradient": np.zeros(size), "figures": np.zeros(2), **memory(size)})
+        done = int(state["pass"][0])
         if done >= self.iterations:
             return state["weights"]
-
-        def watched(weights: Floats) -> tuple[float, Floats]:
-            value, gradient = objective(weights)
-            latest["norm"] = float(np.linalg.norm(gradient))
-            state.setdefault("start", np.array([latest["norm"]]))
-            return value, gradient
-
-        def step(intermediate_result: Any) -> None:
-            state["weights"], state["step"] = np.array(intermediate_result.x), state["step"] + 1
-            share = latest["norm"] / float(state["start"][0]) if latest["norm"] else 0.0
-            figures = {"objective": float(intermediate_result.fun), "gradient": share}
-            go_on = report(Pass(int(state["step"][0]), state["weights"], figures, state))
-            if not go_on or figures["gradient"] < self.tolerance:
-                raise StopIteration
-
-        method, options = _SCIPY[self.optimiser]
-        options = {**options, "maxiter": self.iterations - done}
-        result = minimize(watched, state["weights"], jac=True, method=method, callback=step, options=options)
-        if int(state["step"][0]) == done:  # it started at the optimum, and made no step to report
-            with suppress(StopIteration):
-                step(result)
+        if done:
+            value, first_norm = state["figures"].tolist()
+            start = Point(state["weights"], value, state["gradient"])
+        else:
+            start = Point(state["weights"], *objective(state["weights"]))
+            first_norm = _norm(start)
+        for at in steps(objective, start, state):
+            done += 1
+            if not self._report(done, at, first_norm, state, report) or done == self.iterations:
+                break
+        if not done:  # it started at the optimum
+            self._report(1, start, first_norm, state, report)
         return state["weights"]
+
+    def _report(self, number: int, at: Point, first_norm: float, state: State, report: Report) -> bool:
+        """Report a step; is there to be another one?"""
+        state["weights"], state["gradient"] = at.weights, at.gradient
+        state["figures"], state["pass"] = np.array([at.value, first_norm]), np.array([number])
+        share = _norm(at) / first_norm if first_norm else 0.0
+        figures = {"objective": at.value, "gradient": share}
+        is_last = share < self.tolerance
+        return report(Pass(number, at.weights, figures, state, is_last)) and not is_last
 
     def _online(self, losses: Losses, report: Report, state: State) -> Floats:
         size, count = losses.size, losses.count
-        for name in ("total", "first", "second"):
-            state.setdefault(name, np.zeros(size))
         weights, gradient = state["weights"], np.empty(size)
-        batches, done = -(-count // self.batch), int(state["step"][0])
+        batches, done = -(-count // self.batch), int(state["pass"][0])
         average = state["total"] / max(1, done * batches)
         for epoch in range(done, self.iterations):
             order = np.random.default_rng((self.seed, epoch)).permutation(count)
@@ -118,8 +111,8 @@ class Descent:
                 value += losses.add(weights, which, gradient)
                 self._move(state, gradient, epoch * batches + number + 1)
             average = state["total"] / ((epoch + 1) * batches)
-            state["step"][0] = epoch + 1
-            figures = {"objective": value + 0.5 * float(weights @ weights)}
+            state["pass"][0] = epoch + 1
+            figures = {"objective": value + 0.5 * dot(weights, weights)}
             if not report(Pass(epoch + 1, average, figures, state)):
                 break
         return average
@@ -133,12 +126,21 @@ class Descent:
 
 
 def _start(size: int) -> State:
-    return {"weights": np.zeros(size), "step": np.zeros(1, np.int64)}
+    return {"weights": np.zeros(size), "pass": np.zeros(1, np.int64)}
 
 
-_SCIPY: dict[str, tuple[str, dict[str, Any]]] = {
-    "lbfgs": ("L-BFGS-B", {"maxcor": 6, "ftol": 0.0, "gtol": 0.0, "maxfun": 10**9}),
-    "cg": ("CG", {"gtol": 0.0}),
+def _averaged_start(size: int) -> State:
+    return {**_start(size), "total": np.zeros(size), "first": np.zeros(size), "second": np.zeros(size)}
+
+
+def _norm(at: Point) -> float:
+    return sqrt(dot(at.gradient, at.gradient))
+
+
+_Steps = Callable[[Objective, Point, State], Iterator[Point]]
+_BATCH: dict[str, tuple[_Steps, Callable[[int], State]]] = {
+    "lbfgs": (lbfgs, lbfgs_memory),
+    "cg": (conjugate_gradient, conjugate_memory),
 }
 
 

@@ -23,7 +23,7 @@ from functools import partial
 
 import numpy as np
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Floats, Ints, dot
 from headway.learning.descent import Descent, Losses
 from headway.learning.log_linear import LogLinear
 from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
@@ -83,11 +83,11 @@ def entropy(these: Differentiable, scores: Floats, alpha: float) -> tuple[float,
     """The entropy of order alpha, summed over the sentences, and its gradient by the scores."""
     if abs(alpha - 1.0) < _NEAR_ONE:
         log_z, mu, covariance = these.covariance(scores, scores)
-        return float(log_z.sum() - np.vdot(mu, scores)), -covariance
+        return float(log_z.sum()) - dot(mu, scores), -covariance
     log_z, mu = these.marginals(scores)
     if alpha == np.inf:
         best = these.best(scores)
-        return float(log_z.sum() - np.vdot(best, scores)), mu - best
+        return float(log_z.sum()) - dot(best, scores), mu - best
     log_z_alpha, mu_alpha = these.marginals(alpha * scores)
     value = float(log_z_alpha.sum() - alpha * log_z.sum()) / (1.0 - alpha)
     return value, alpha / (1.0 - alpha) * (mu_alpha - mu)

@@ -15,9 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-
-from headway.arrays import Floats, Ints
+from headway.arrays import Floats, Ints, dot
 from headway.learning.descent import Descent, Losses
 from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
 from headway.learning.progress import Report, State
@@ -46,7 +44,7 @@ class ExpectedLoss:
         cost = self.c * these.cost()
         _, mu, slope = these.covariance(these.score(weights), cost)
         these.add(gradient, slope)
-        return float(np.vdot(mu, cost))
+        return dot(mu, cost)
 
     def _losses(self, problem: Problem[Differentiable]) -> Losses:
         count = len(problem.lengths)

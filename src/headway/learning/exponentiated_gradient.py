@@ -27,9 +27,9 @@ from typing import Literal
 
 import numpy as np
 
-from headway.arrays import Floats
+from headway.arrays import Floats, dot
 from headway.learning.problem import MARGINALS, Probabilistic, Problem, chunks_by_length
-from headway.learning.progress import Pass, Report, State
+from headway.learning.progress import Pass, Report, State, continued
 
 Loss = Literal["hinge", "log"]
 
@@ -48,8 +48,8 @@ class ExponentiatedGradient:
 
     def fit(self, problem: Problem[Probabilistic], report: Report, resume: State | None = None) -> Floats:
         """Train, calling `report` after each pass; a report that answers False ends the training."""
-        state = resume or self._start(problem)
         cells = _Cells(problem)
+        state = self._start(problem, cells) if resume is None else continued(resume, _blank(problem.size, cells))
         for number in range(int(state["pass"][0]), self.passes):
             dual = self._pass(problem, state, cells)
             if dual <= state["dual"][0]:
@@ -58,7 +58,8 @@ class ExponentiatedGradient:
             primal = self.primal(problem, state["weights"])
             gap = (primal - dual) / abs(primal) if primal else 0.0
             figures = {"primal": primal, "dual": dual, "gap": gap, "eta": float(state["eta"][0])}
-            if not report(Pass(number + 1, state["weights"], figures, state)) or gap < self.gap:
+            is_last = gap < self.gap
+            if not report(Pass(number + 1, state["weights"], figures, state, is_last)) or is_last:
                 break
         return state["weights"]
 
@@ -70,29 +71,22 @@ class ExponentiatedGradient:
             scores, gold = these.score(weights), these.gold()
             if self.loss == "hinge":
                 augmented = scores + (1.0 - gold)
-                total += float(np.vdot(these.best(augmented) - gold, augmented))
+                total += dot(these.best(augmented) - gold, augmented)
             else:
-                total += float(np.sum(these.marginals(scores)[0]) - np.vdot(gold, scores))
-        return self.c * total + 0.5 * float(weights @ weights)
+                total += float(np.sum(these.marginals(scores)[0])) - dot(gold, scores)
+        return self.c * total + 0.5 * dot(weights, weights)
 
-    def _start(self, problem: Problem[Probabilistic]) -> State:
-        cells = _Cells(problem)
-        weights, theta, mu = np.zeros(problem.size), np.empty(cells.total), np.empty(cells.total)
+    def _start(self, problem: Problem[Probabilistic], cells: _Cells) -> State:
+        state = _blank(problem.size, cells)
+        weights, theta, mu = state["weights"], state["theta"], state["mu"]
         for i in range(len(problem.lengths)):
             this = problem.some(np.array([i]))
             gold = this.gold()
             cells.of(theta, i)[:] = self.beta * gold
             cells.of(mu, i)[:] = this.marginals(self.beta * gold)[1]
             this.add(weights, self.c * (gold - cells.of(mu, i)))
-        eta = 1 / self.c if self.loss == "hinge" else 1.0
-        return {
-            "weights": weights,
-            "theta": theta,
-            "mu": mu,
-            "eta": np.array([eta]),
-            "dual": np.array([-np.inf]),
-            "pass": np.zeros(1, np.int64),
-        }
+        state["eta"][0] = 1 / self.c if self.loss == "hinge" else 1.0
+        return state
 
     def _pass(self, problem: Problem[Probabilistic], state: State, cells: _Cells) -> float:
         """Update every sentence's theta, and w with it; returns the dual."""
@@ -109,8 +103,20 @@ class ExponentiatedGradient:
             log_z, new = this.marginals(theta)
             this.add(weights, c * (mu - new))
             mu[:] = new
-            dual += float(np.vdot(wrong, new)) if self.loss == "hinge" else float(log_z[0] - np.vdot(new, theta))
-        return c * dual - 0.5 * float(weights @ weights)
+            dual += dot(wrong, new) if self.loss == "hinge" else float(log_z[0]) - dot(new, theta)
+        return c * dual - 0.5 * dot(weights, weights)
+
+
+def _blank(size: int, cells: _Cells) -> State:
+    """A state of the right shapes, before anything is filled in."""
+    return {
+        "weights": np.zeros(size),
+        "theta": np.empty(cells.total),
+        "mu": np.empty(cells.total),
+        "eta": np.empty(1),
+        "dual": np.array([-np.inf]),
+        "pass": np.zeros(1, np.int64),
+    }
 
 
 class _Cells:

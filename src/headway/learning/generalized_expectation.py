@@ -24,7 +24,7 @@ from typing import Protocol
 
 import numpy as np
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Floats, Ints, dot
 from headway.learning.choices import Criterion
 from headway.learning.descent import Descent
 from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
@@ -92,7 +92,7 @@ class GeneralizedExpectation:
             these = problem.some(which)
             f = self.constraints.combined(which, coefficients)
             these.add(gradient, these.covariance(these.score(weights), f)[2])
-        return float(importance @ distance) + 0.5 * float(weights @ weights), gradient
+        return dot(importance, distance) + 0.5 * dot(weights, weights), gradient
 
     def expectations(self, problem: Problem[Differentiable], weights: Floats) -> Floats:
         """(K,), each constraint's share under the model; 0 where it speaks of nothing."""

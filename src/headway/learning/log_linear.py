@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Floats, Ints, dot
 from headway.learning.descent import Descent, Losses
 from headway.learning.problem import MARGINALS, Probabilistic, Problem, chunks_by_length
 from headway.learning.progress import Report, State
@@ -42,7 +42,7 @@ class LogLinear:
         scores, gold = these.score(weights), these.gold()
         log_z, mu = these.marginals(scores)
         these.add(gradient, self.c * (mu - gold))
-        return self.c * float(np.sum(log_z) - np.vdot(gold, scores))
+        return self.c * (float(np.sum(log_z)) - dot(gold, scores))
 
     def _losses(self, problem: Problem[Probabilistic]) -> Losses:
         count = len(problem.lengths)

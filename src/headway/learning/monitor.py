@@ -1,8 +1,8 @@
 """What watches a learner: development scores, the best weights, early stopping, progress, checkpoints.
 
 A checkpoint is written after a pass, at most every `CHECKPOINT_SECONDS`, and when the learner is done. An interruption
-loses the pass it falls into, and what went before it in that time; training resumes only with the same data and
-settings, which the `fingerprint` stands for.
+loses the pass it falls into, and what went before it in that time; what follows is what would have followed, bit for
+bit. Training resumes only with the same data and settings, which the `fingerprint` stands for.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from headway.archive import Archive, load_archive, save_archive
+from headway.archive import Archive
 from headway.arrays import Floats
-from headway.errors import ArchiveError
+from headway.errors import CheckpointError
+from headway.learning.checkpoint import StageFile
 from headway.learning.progress import Pass, Report, State
 
 CHECKPOINT_SECONDS = 20.0
-KIND = "checkpoint"
 _STATE = "state_"
 
 
@@ -49,8 +49,7 @@ class Monitor:
     patience: int
     dev: Callable[[Floats], float] | None = None
     show: Show | None = None
-    checkpoint: Path | None = None
-    fingerprint: str = ""
+    checkpoint: StageFile | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     best: Floats | None = None
     _started: float = field(default_factory=time.monotonic)
@@ -67,9 +66,12 @@ class Monitor:
                 latest.update(done.state)
                 return self(done)
 
-            fit(report, state)
-            if self.checkpoint:
-                self._save(latest or state or {}, is_done=True)
+            try:
+                fit(report, state)
+            except CheckpointError as error:
+                assert self.checkpoint is not None
+                raise self.checkpoint.damage(str(error)) from None
+            self._save(latest or state or {}, is_done=True)
         assert self.best is not None
         return self.best
 
@@ -80,13 +82,14 @@ class Monitor:
         self.history.append({"pass": done.number, "dev": score, **done.figures})
         if score is None or not earlier or score > max(earlier):
             self.best = np.array(done.weights)
+        go_on = score is None or done.number - self.best_pass() < self.patience
         if self.show:
             seconds = time.monotonic() - self._started
             self.show(Progress(self.stage, done.number, self.passes, done.figures, score, seconds))
-        if self.checkpoint and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
-            self._save(done.state, is_done=False)
+        if time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self._save(done.state, is_done=done.is_last or not go_on)
             self._saved = time.monotonic()
-        return score is None or done.number - self.best_pass() < self.patience
+        return go_on
 
     def best_pass(self) -> int:
         """The number of the pass whose weights are kept."""
@@ -95,34 +98,40 @@ class Monitor:
         return int(max(self.history, key=lambda entry: entry["dev"])["pass"])
 
     def _save(self, state: State, *, is_done: bool) -> None:
-        assert self.checkpoint is not None
+        if self.checkpoint is None:
+            return
         assert self.best is not None
         arrays = {**{f"{_STATE}{name}": array for name, array in state.items()}, "best": self.best}
         ended = [self.passes, self.patience] if is_done else None
-        data = {"fingerprint": self.fingerprint, "history": self.history, "ended": ended, "arrays": sorted(arrays)}
-        save_archive(Archive(KIND, data, arrays), self.checkpoint, compress=False)
+        self.checkpoint.write({"history": self.history, "ended": ended}, arrays)
 
     def _resume(self, size: int) -> tuple[State | None, bool]:
         """The state to continue from, if there is a checkpoint of the same data and settings; is nothing left to do?"""
-        if self.checkpoint is None or not self.checkpoint.exists():
+        archive = None
+        if self.checkpoint is not None:
+            archive = self.checkpoint.read(lambda archive: self._checked(archive, size))
+        if archive is None:
             return None, False
-        archive = load_archive(self.checkpoint, KIND)
-        if archive.data.get("fingerprint") != self.fingerprint:
-            raise ArchiveError(
-                f"{self.checkpoint}: a checkpoint of other data or settings; delete it, or train with what it came from"
-            )
-        if "history" not in archive.data or archive.data.get("arrays") != sorted(archive.arrays):
-            raise ArchiveError(f"{self.checkpoint}: a damaged checkpoint; delete it and train again")
         self.history[:] = archive.data["history"]
         self.best = archive.arrays["best"]
         state = {name.removeprefix(_STATE): each for name, each in archive.arrays.items() if name.startswith(_STATE)}
-        _check_sizes({**state, "best": self.best}, size, self.checkpoint)
-        is_done = archive.data.get("ended") == [self.passes, self.patience]
+        is_done = archive.data["ended"] == [self.passes, self.patience]
         return state, is_done or int(self.history[-1]["pass"]) >= self.passes
 
-
-def _check_sizes(state: Mapping[str, Any], size: int, checkpoint: Path) -> None:
-    """Compiled code indexes these arrays without looking at their lengths."""
-    for name in ("best", "weights", "total", "first", "second"):
-        if name in state and state[name].shape != (size,):
-            raise ArchiveError(f"{checkpoint}: a damaged checkpoint ({name} has other weights); delete it")
+    def _checked(self, archive: Archive, size: int) -> Archive:
+        """The checkpoint, if its history, its best weights and its state can be those of this training."""
+        history, best = archive.data["history"], archive.arrays["best"]
+        if best.shape != (size,) or best.dtype != np.float64:
+            raise ValueError("its weights are of another training")
+        if not isinstance(history, list) or not history or "ended" not in archive.data:
+            raise ValueError("it has no history")
+        for number, entry in enumerate(history, start=1):
+            if entry["pass"] != number or (entry["dev"] is None) != (self.dev is None):
+                raise ValueError("its history is not of this training")
+            figures = (figure for name, figure in entry.items() if name != "dev" or self.dev)
+            if not all(isinstance(figure, int | float) and isfinite(figure) for figure in figures):
+                raise ValueError("its history has figures that are no numbers")
+        done = archive.arrays.get(f"{_STATE}pass")
+        if done is not None and done.tolist() != [len(history)]:
+            raise ValueError("its state is not of its last pass")
+        return archive

@@ -16,7 +16,7 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.learning.averaging import average, run_passes, untrained
 from headway.learning.problem import ARGMAX, Examples, Instances, Problem
-from headway.learning.progress import Pass, Report, State
+from headway.learning.progress import Pass, Report, State, continued
 
 Figures = Mapping[str, float]
 
@@ -69,7 +69,7 @@ def averaged(
     """
     epochs, seed = passes
     count = len(problem.lengths)
-    state = resume or untrained(problem.size)
+    state = continued(resume, untrained(problem.size))
 
     def run(order: Ints, weights: Floats, total: Floats, seen: int) -> dict[str, float]:
         sums = dict.fromkeys(over, 0.0)
@@ -78,12 +78,12 @@ def averaged(
                 sums[name] += value
         return sums
 
-    result = average(state, int(state["epoch"][0]) * count)
+    result = average(state, int(state["pass"][0]) * count)
     for epoch, sums in run_passes(run, np.arange(count), state, epochs, seed):
         is_converged = until_converged and not sums["mistakes"]
         # After a pass without a mistake no other would change anything, but all of them count in the average.
         result = average(state, (epochs if is_converged else epoch) * count)
         figures = {name: value / max(1, over[name]) for name, value in sums.items()}
-        if not report(Pass(epoch, result, figures, state)) or is_converged:
+        if not report(Pass(epoch, result, figures, state, is_converged)) or is_converged:
             break
     return result

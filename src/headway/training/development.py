@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from headway.arrays import Bools, Floats, Ints, TreeClass
+from headway.arrays import Bools, Floats, Ints, TreeClass, dot
 from headway.features.coding import Coder
 from headway.inference.batch import as_batch, groups_by_length
 from headway.inference.first_order import best_heads, tree_sums
@@ -79,7 +79,7 @@ class ArcDevelopment:
         trees, executor = self.problem.structures.trees, self.problem.structures.executor
         chunks = [self.problem.some(which) for which in groups_by_length(self.problem.lengths, BATCH_CELLS)]
         scored = [(these, these.score(weights)) for these in chunks]
-        gold = sum(float(np.vdot(these.gold(), scores)) for these, scores in scored)
+        gold = sum(dot(these.gold(), scores) for these, scores in scored)
 
         def loss(exponent: float) -> float:
             factor = float(np.exp(exponent))

@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headway.archive import Archive, load_archive, save_archive
+from headway.archive import Archive
 from headway.arrays import Floats
-from headway.errors import ArchiveError
+from headway.atomic import remove_abandoned_drafts
 from headway.features.templates import load_templates
-from headway.learning.monitor import KIND, Monitor, Show
+from headway.learning.checkpoint import StageFile
+from headway.learning.monitor import Monitor, Show
 from headway.learning.progress import Report, State
 from headway.parallel import SERIAL, Executor, executor_for
 from headway.training.settings import Settings
@@ -37,14 +38,9 @@ class Checkpoint:
     folder: Path
     fingerprint: str
 
-    def path(self, stage: str) -> Path:
-        """The file of a stage, in a folder that is there."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or error
-            raise ArchiveError(f"{self.folder}: cannot be a folder for checkpoints ({reason}); give another") from None
-        return self.folder / f"{stage}{_SUFFIX}"
+    def file(self, stage: str) -> StageFile:
+        """The file of a stage; the folder is made when there is something to keep."""
+        return StageFile(self.folder / f"{stage}{_SUFFIX}", self.fingerprint)
 
 
 @dataclass(frozen=True)
@@ -71,18 +67,12 @@ class Run:
         """What `make` gives; after an interruption, what it gave then."""
         if self.checkpoint is None:
             return make()
-        path, fingerprint = self.checkpoint.path(name), self.checkpoint.fingerprint
-        if path.exists():
-            archive = load_archive(path, KIND)
-            if archive.data.get("fingerprint") != fingerprint:
-                raise ArchiveError(f"{path}: a checkpoint of other data or settings; delete {self.checkpoint.folder}")
-            try:
-                return read(archive)
-            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-                raise ArchiveError(f"{path}: a damaged checkpoint ({error}); delete it and train again") from None
+        file = self.checkpoint.file(name)
+        kept = file.read(lambda archive: (read(archive),))
+        if kept is not None:
+            return kept[0]
         made = make()
-        data, arrays = save(made)
-        save_archive(Archive(KIND, {"fingerprint": fingerprint, **data}, arrays), path, compress=False)
+        file.write(*save(made))
         return made
 
     def fit(
@@ -96,11 +86,9 @@ class Run:
         dev: Callable[[Floats], float] | None = None,
     ) -> Monitor:
         """Run a learner as a stage, called `shown` in progress; the monitor has the best weights and the history."""
-        path, fingerprint = None, ""
-        if self.checkpoint is not None:
-            path, fingerprint = self.checkpoint.path(name), self.checkpoint.fingerprint
+        file = None if self.checkpoint is None else self.checkpoint.file(name)
         passes = settings.epochs or 1
-        monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, path, fingerprint)
+        monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, file)
         monitor.watch(fit, size)
         return monitor
 
@@ -115,7 +103,8 @@ def remove_stages(folder: Path) -> None:
     if not folder.is_dir():
         return
     for path in folder.glob(f"*{_SUFFIX}"):
-        path.unlink()
+        path.unlink(missing_ok=True)
+    remove_abandoned_drafts(folder)
     if not any(folder.iterdir()):
         folder.rmdir()
 
