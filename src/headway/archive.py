@@ -39,6 +39,7 @@ _MOST_JSON = 1 << 27
 _MOST_VALUES = 4_000_000  # in the JSON: each takes a hundred bytes or so of memory, however short it is in the file
 _MOST_EASE, _MOST_RATIO = 1 << 28, 100  # bytes that any file may unpack to, and times its own size beyond them
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character beyond the 65,536th: what may be alone is looked at
+_LONGEST_CAUSE = 160
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '(<[fi][48]|\|[iu]1)', 'fortran_order': False, 'shape': \(([0-9, ]{0,80})\), \} *\n")
 
@@ -95,7 +96,7 @@ def load_archive(path: str | os.PathLike[str], kind: str | None = None) -> Archi
     except _DamageError as error:
         raise _damaged(path, kind, str(error)) from None
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
-        raise _damaged(path, kind, f"not a {what}, or a damaged one ({error})") from None
+        raise _damaged(path, kind, f"not a {what}, or a damaged one ({cause_of(error)})") from None
 
 
 class _DamageError(ValueError):
@@ -103,8 +104,13 @@ class _DamageError(ValueError):
 
 
 def cause_of(error: BaseException) -> str:
-    """One of `DAMAGE` as a cause: its own words, or for an error that Python raises, its name with them."""
-    return str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+    """One of `DAMAGE` as a cause: its own words, or for an error that Python raises, its name with them.
+
+    What it quotes from the file is cut short, and cannot steer a terminal.
+    """
+    text = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+    short = text if len(text) <= _LONGEST_CAUSE else f"{text[:_LONGEST_CAUSE]}..."
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
 
 
 def _damaged(path: str | os.PathLike[str], kind: str | None, cause: str) -> ArchiveError:
@@ -174,5 +180,9 @@ def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
         dtype, shape = np.dtype(match[1].decode()), tuple(map(int, match[2].replace(b",", b" ").split()))
         if dtype.itemsize * math.prod(shape) != info.file_size - member.tell():
             raise _DamageError(f"{info.filename} does not hold the array it claims")
+        if dtype.itemsize == 1 and info.compress_type != zipfile.ZIP_STORED:
+            raise _DamageError(
+                f"{info.filename} is compressed, which bytes never are"
+            )  # they stand for more than they are
         content = np.frombuffer(member.read(), dtype).reshape(shape)
         return content if dtype.itemsize == 1 else content.copy()

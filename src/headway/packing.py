@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from headway.archive import Archive
 from headway.errors import TrainingError
+from headway.saved_values import numbers_in_range
 
 Weights = NDArray[np.floating[Any]]
 Arrays = dict[str, NDArray[Any]]
@@ -97,8 +98,11 @@ def is_packed(arrays: Mapping[str, NDArray[Any]], name: str) -> bool:
 
 def unpack(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[np.float32]:
     """The vector of this name and length; a ValueError where its parts do not fit."""
-    there, codes, (low, ratio) = (arrays[f"{name}.{part}"] for part in _PARTS)
-    if there.dtype != np.uint8 or codes.dtype != np.uint8 or len(there) != -(-size // 8):
+    there, codes, bounds = (arrays[f"{name}.{part}"] for part in _PARTS)
+    if there.dtype != np.uint8 or codes.dtype != np.uint8 or bounds.dtype != np.float64 or bounds.shape != (2,):
+        raise ValueError("the packed weights are not packed as they are saved")
+    low, ratio = bounds.tolist()
+    if there.shape != (-(-size // 8),) or codes.ndim != 1:
         raise ValueError("the packed weights do not fit the templates")
     with np.errstate(over="ignore", invalid="ignore"):  # a damaged range; no byte of a whole one reaches the last value
         value = np.float64(low) * np.float64(ratio) ** np.arange(_LEVELS + 1)
@@ -116,8 +120,7 @@ def read_weights(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> We
     weights: Weights = unpack(arrays, name, size) if is_packed(arrays, name) else arrays[name]
     if weights.shape != (size,) or weights.dtype.kind != "f":
         raise ValueError("the weights do not fit the templates")
-    if not np.isfinite(weights).all():
-        raise ValueError("a weight is not a finite number")
+    numbers_in_range(weights, name)
     return weights
 
 

@@ -12,4 +12,6 @@ TARGETS = {
     "settings": "settings:settings",
     "commands": "settings:commands",
     "certificates": "certificates:certificates",
+    "models": "mutate_archives:models",
+    "checkpoints": "mutate_archives:checkpoints",
 }

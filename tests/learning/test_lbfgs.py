@@ -44,11 +44,15 @@ def test_the_first_steps_are_scipys(optimiser: Any, method: str, options: dict[s
     """Until rounding tells the ways apart."""
     ours: list[float] = []
     theirs: list[float] = []
-    Descent(15, optimiser, tolerance=0.0).minimise(valley, 10, lambda done: ours.append(done.figures["objective"]) or True)
+
+    def report(done: Pass) -> bool:
+        ours.append(done.figures["objective"])
+        return True
 
     def watch(intermediate_result: Any) -> None:
         theirs.append(float(intermediate_result.fun))
 
+    Descent(15, optimiser, tolerance=0.0).minimise(valley, 10, report)
     minimize(valley, np.zeros(10), jac=True, method=method, callback=watch, options={**options, "maxiter": 15})
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 

@@ -16,7 +16,9 @@ from headway.coreference.documents import Document
 from headway.coreference.latent_trees import best_heads
 from headway.coreference.pair_features import PairFeatures, stretch
 from headway.models.protocol import Description, Options, Table, Task
+from headway.packing import read_weights
 from headway.parallel import Executor
+from headway.saved_values import texts, whole_number
 
 _MOST = 1 << 31  # mentions or sentences of a document
 
@@ -87,12 +89,9 @@ class CoreferenceModel:
     def from_archive(cls, archive: Archive) -> CoreferenceModel:
         """The model that was saved; a KeyError, TypeError or ValueError if the archive is damaged."""
         data = archive.data
-        templates = [tuple(str(template).split()) for template in data["templates"]]
+        texts(data["templates"], "the templates")
+        templates = [tuple(template.split()) for template in data["templates"]]
         features = PairFeatures.compile(templates, data["bits"])
-        weights = archive.arrays["weights"].astype(np.float64)
-        if weights.shape != (features.size,) or not np.isfinite(weights).all():
-            raise ValueError("the weights do not fit the templates")
-        sieves = Sieves(data["sieves"]["mentions"], data["sieves"]["sentences"])
-        if not all(isinstance(limit, int) and 0 <= limit <= _MOST for limit in (sieves.mentions, sieves.sentences)):
-            raise ValueError("the sieves are out of range")
+        weights = read_weights(archive.arrays, "weights", features.size).astype(np.float64)
+        sieves = Sieves(*(whole_number(data["sieves"][name], name, 0, _MOST) for name in ("mentions", "sentences")))
         return cls(MentionCoder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))

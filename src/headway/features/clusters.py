@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import TrainingError
+from headway.saved_values import mapping, texts
 from headway.treebank.streams import READ_ERRORS, open_source
 
 NO_PATH = "_"
@@ -45,7 +46,11 @@ class Clusters:
         """What `to_data` gave; clusters that were read before stay as they are."""
         if isinstance(data, Clusters):
             return data
-        return cls({str(word): path for path, words in data.items() for word in words})
+        for path, words in mapping(data, "clusters").items():
+            if set(path) - {"0", "1"}:
+                raise ValueError("the path of a cluster is not made of 0 and 1")
+            texts(words, "the words of a cluster")
+        return cls({word: path for path, words in data.items() for word in words})
 
 
 NO_CLUSTERS = Clusters({})

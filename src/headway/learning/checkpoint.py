@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from headway.archive import CHECKPOINT, DAMAGE, Archive, cause_of, load_archive, save_archive
 from headway.errors import ArchiveError, CheckpointError
+from headway.saved_values import LARGEST_WEIGHT, numbers_in_range
 
 T = TypeVar("T")
 
@@ -41,10 +41,9 @@ class StageFile:
             raise CheckpointError(
                 f"{self.path}: a checkpoint of other data or settings; delete {self.path.parent}, or name another"
             )
-        for name, array in archive.arrays.items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise self.damage(f"{name} has numbers that are not finite")
         try:
+            for name, array in archive.arrays.items():
+                numbers_in_range(array, name, LARGEST_WEIGHT**2)
             return build(archive)
         except DAMAGE as error:
             raise self.damage(cause_of(error)) from None

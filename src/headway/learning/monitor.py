@@ -20,6 +20,7 @@ from headway.arrays import Floats
 from headway.errors import CheckpointError
 from headway.learning.checkpoint import StageFile
 from headway.learning.progress import Pass, Report, State
+from headway.saved_values import numbers_in_range
 
 CHECKPOINT_SECONDS = 20.0
 _STATE = "state_"
@@ -123,6 +124,7 @@ class Monitor:
         history, best = archive.data["history"], archive.arrays["best"]
         if best.shape != (size,) or best.dtype != np.float64:
             raise ValueError("its weights are of another training")
+        numbers_in_range(best, "best")
         if not isinstance(history, list) or not history or "ended" not in archive.data:
             raise ValueError("it has no history")
         for number, entry in enumerate(history, start=1):

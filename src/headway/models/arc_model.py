@@ -24,6 +24,7 @@ from headway.models.saved import (
     coder_of,
     labeller_members,
     labeller_of,
+    labels_of,
     required_columns,
     trees_of,
     weights_of,
@@ -94,9 +95,7 @@ class ArcModel:
         joint: ArcFeatures | None = None
         labels: tuple[str, ...] = ()
         if data["joint"] is not None:
-            joint, labels = arc_features_of(data["joint"]["blocks"], coder), tuple(map(str, data["joint"]["labels"]))
-            if not labels:
-                raise ValueError("it has no labels")
+            joint, labels = arc_features_of(data["joint"]["blocks"], coder), labels_of(data["joint"])
         scorer = ArcScorer(arc_features_of(data["arcs"], coder), joint, labels)
         return cls(
             coder,

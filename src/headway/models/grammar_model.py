@@ -32,15 +32,17 @@ from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.models.protocol import Description, Options, Prediction, Task
-from headway.models.saved import coder_data, coder_of, flag_of, labeller_members, labeller_of, required_columns
+from headway.models.saved import coder_data, coder_of, labeller_members, labeller_of, required_columns
 from headway.models.tree_decoder import BATCH_CELLS
 from headway.parallel import Executor
+from headway.saved_values import column_values, flag, number
 from headway.treebank import Sentence
 
 Column = Literal["xpos", "upos"]
 
 UNKNOWN, _FIRST = 1, 2  # symbols of a tag never seen, and of the first tag; 0 is the root
-MOST_TAGS, MOST_STATES = 120, 64  # operators are a square of tags by the square of states
+MOST_TAGS = 120
+_MOST_OPERATORS = 40_000_000  # twice the square of symbols times states: 320 MB, and as much again to work with
 _LEXICAL = "lexical_"
 
 
@@ -231,11 +233,15 @@ class GrammarModel:
         data, arrays = archive.data, archive.arrays
         if data["column"] not in get_args(Column):
             raise ValueError("it reads tags of an unknown column")
-        symbols = TagSymbols(data["column"], tuple(map(str, data["tags"])))
+        symbols = TagSymbols(data["column"], column_values(data["tags"], "a tag"))
         coder = coder_of(data)
-        backed_off = float(data["backed_off"])
+        backed_off = number(data["backed_off"], "backed_off")
         if not 0 <= backed_off < 1:
             raise ValueError(f"{backed_off} of its sequences are deterministic")
+        prefixes = ("", "deterministic_") if backed_off else ("",)
+        states = sum(_states_of(prefix, archive) for prefix in prefixes)
+        if len(symbols.names) > MOST_TAGS or states < 1 or not operators_fit(symbols.size, states):
+            raise ValueError(f"it has {len(symbols.names)} tags and {states} states")
         deterministic = _operators_of("deterministic_", archive, symbols.size) if backed_off else None
         lexical = None
         tables = {name.removeprefix(_LEXICAL): table for name, table in arrays.items() if name.startswith(_LEXICAL)}
@@ -245,9 +251,19 @@ class GrammarModel:
             coder,
             Grammar(symbols, _operators_of("", archive, symbols.size), deterministic, backed_off, lexical),
             labeller_of(archive, coder),
-            flag_of(data, "single_root"),
+            flag(data["single_root"], "single_root"),
             dict(data["about"]),
         )
+
+
+def operators_fit(symbols: int, states: int) -> bool:
+    """Whether operators of so many symbols and states can be built; they would fill the memory otherwise."""
+    return 2 * (symbols * states) ** 2 <= _MOST_OPERATORS
+
+
+def _states_of(prefix: str, archive: Archive) -> int:
+    initial = archive.arrays[f"{prefix}initial"]
+    return initial.shape[-1] if initial.ndim else 0
 
 
 def _operator_arrays(prefix: str, grammar: OperatorGrammar) -> dict[str, Any]:
@@ -267,9 +283,7 @@ def _operators_of(prefix: str, archive: Archive, size: int) -> OperatorGrammar:
     initial, final, blocks, places = (
         archive.arrays[f"{prefix}{name}"] for name in ("initial", "final", "operators", "places")
     )
-    states = initial.shape[-1] if initial.ndim else 0
-    if size > _FIRST + MOST_TAGS or not 1 <= states <= MOST_STATES:
-        raise ValueError(f"it has {size - _FIRST} tags and {states} states")
+    states = _states_of(prefix, archive)
     if initial.shape != (size, 2, states) or blocks.shape != (len(places), states, states) or places.ndim != 1:
         raise ValueError("its operators do not fit its tags")
     all_blocks = np.zeros((2 * size * size, states, states))

@@ -25,7 +25,7 @@ from headway.models.dual_decoder import DualDecoder, PrunedPartScorer
 from headway.models.labeller import AfterLabels
 from headway.models.part_scorer import PartScorer
 from headway.models.protocol import Description, Options, Prediction, Task
-from headway.models.pruning import Pruner
+from headway.models.pruning import MOST_HEADS, Pruner
 from headway.models.saved import (
     arc_features_of,
     blocks_data,
@@ -40,6 +40,7 @@ from headway.models.saved import (
 )
 from headway.models.scorer import Trained
 from headway.parallel import Executor
+from headway.saved_values import number, whole_number
 from headway.treebank import Sentence
 
 
@@ -113,8 +114,8 @@ class HigherOrderModel:
         pruner = Pruner(
             Trained(arcs, weights_of(archive, "pruner_weights", arcs.size)),
             trees,
-            float(data["pruner"]["threshold"]),
-            int(data["pruner"]["max_heads"]),
+            number(data["pruner"]["threshold"], "the threshold"),
+            whole_number(data["pruner"]["max_heads"], "max_heads", 1, MOST_HEADS),
         )
         others = {
             kind.name: part_features_of(kind.roles, data["parts"][kind.name], coder)
@@ -122,7 +123,7 @@ class HigherOrderModel:
             if kind.name in data["parts"]
         }
         parts = PartScorer(arc_features_of(data["arcs"], coder), others)
-        pi, kappa = map(float, data["calibration"])
+        pi, kappa = (number(each, "a number of the calibration") for each in data["calibration"])
         return cls(
             coder,
             PrunedPartScorer(pruner, Trained(parts, weights_of(archive, "weights", parts.size))),

@@ -36,6 +36,7 @@ from headway.parallel import SERIAL, Executor
 
 # Parts of one sentence, with grandparents; they take 60 bytes each. Ordinary sentences have some ten thousand.
 MOST_PARTS = 4_000_000
+MOST_HEADS = (1 << 31) - 1  # no sentence has as many words
 
 
 class Pruned(NamedTuple):
@@ -61,6 +62,8 @@ class Pruner:
             raise TrainingError(f"the pruning threshold is {self.threshold}; expected a number above 0, at most 1")
         if self.max_heads < 1:
             raise TrainingError(f"max_heads is {self.max_heads}; pruning must leave every word at least 1 head")
+        if self.max_heads > MOST_HEADS:
+            raise TrainingError(f"max_heads is {self.max_heads}; at most {MOST_HEADS} can be kept")
         if self.scorer.scorer.joint is not None:
             raise TrainingError("a pruner scores arcs without labels; train it with labels='none'")
         if self.scorer.weights.shape != (self.scorer.scorer.size,):

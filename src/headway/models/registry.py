@@ -13,8 +13,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from headway.archive import Archive, load_archive
-from headway.errors import ArchiveError, TemplateError
+from headway.archive import DAMAGE, Archive, cause_of, load_archive
+from headway.errors import ArchiveError
 from headway.models.protocol import Task
 
 _GROUP = "headway.model_kinds"
@@ -76,7 +76,5 @@ def damage_reported(source: str) -> Iterator[None]:
     """Whatever reading a damaged model runs into, in one sentence."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, TemplateError) as error:
-        raise ArchiveError(
-            f"{source}: a damaged model, or not a model ({type(error).__name__}: {error}); save it again"
-        ) from None
+    except DAMAGE as error:
+        raise ArchiveError(f"{source}: a damaged model, or not a model ({cause_of(error)}); save it again") from None

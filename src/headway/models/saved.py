@@ -18,21 +18,14 @@ from headway.features.part_features import PartFeatures
 from headway.features.templates import parse_templates
 from headway.models.labeller import ROLES, AfterLabels, LabelScorer
 from headway.packing import read_weights
+from headway.saved_values import column_values, flag, whole_number
 
 Data = dict[str, Any]
 
 
 def trees_of(data: Mapping[str, Any]) -> TreeClass:
     """The class of a model's trees."""
-    return TreeClass(flag_of(data, "projective"), flag_of(data, "single_root"))
-
-
-def flag_of(data: Mapping[str, Any], name: str) -> bool:
-    """A field that is true or false, and nothing else."""
-    flag = data[name]
-    if not isinstance(flag, bool):
-        raise ValueError(f"{name} is neither true nor false")
-    return flag
+    return TreeClass(*(flag(data[name], name) for name in ("projective", "single_root")))
 
 
 def coder_data(coder: Coder) -> Data:
@@ -86,12 +79,18 @@ def labeller_of(archive: Archive, coder: Coder) -> AfterLabels | None:
     if data is None:
         weights_of(archive, "label_weights", 0)
         return None
-    labels = tuple(map(str, data["labels"]))
-    if not labels:
-        raise ValueError("its labeller has no labels")
+    labels = labels_of(data)
     around = None if data["tree"] is None else part_features_of(ROLES, data["tree"], coder)
     scorer = LabelScorer(arc_features_of(data["arc"], coder), around, labels)
     return AfterLabels(scorer, weights_of(archive, "label_weights", scorer.size))
+
+
+def labels_of(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels that were saved; there is at least one."""
+    labels = column_values(data["labels"], "a label")
+    if not labels:
+        raise ValueError("it has no labels")
+    return labels
 
 
 def weights_of(archive: Archive, name: str, size: int) -> Weights:
@@ -102,6 +101,8 @@ def weights_of(archive: Archive, name: str, size: int) -> Weights:
 def _blocks(data: list[Data]) -> Sequence[Block]:
     parsed = []
     for block in data:
+        if not isinstance(block["template"], str):
+            raise ValueError("a template is no text")
         (template,) = parse_templates(block["template"], "model")
-        parsed.append(Block(template, *(int(block[name]) for name in ("bits", "keys", "collisions"))))
+        parsed.append(Block(template, *(whole_number(block[name], name) for name in ("bits", "keys", "collisions"))))
     return parsed

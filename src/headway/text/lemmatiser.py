@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headway.saved_values import column_value, flag, whole_number
 from headway.treebank import Sentence
 
 Tag = tuple[str, str, str]  # UPOS, XPOS, FEATS
@@ -72,13 +73,17 @@ class Lemmatiser:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Lemmatiser:
         """The lemmatiser that was saved."""
-        rules = {
-            key: {end: (int(cut), str(add), bool(capitals)) for end, (cut, add, capitals) in some.items()}
-            for key, some in data["rules"].items()
+        rules = {key: {end: _checked(rule) for end, rule in some.items()} for key, some in data["rules"].items()}
+        exceptions = {
+            key: {form: column_value(lemma, "a lemma") for form, lemma in some.items()}
+            for key, some in data["exceptions"].items()
         }
-        return cls(
-            rules, {key: {form: str(lemma) for form, lemma in some.items()} for key, some in data["exceptions"].items()}
-        )
+        return cls(rules, exceptions)
+
+
+def _checked(rule: Any) -> Rule:
+    cut, add, capitals = rule
+    return whole_number(cut, "a cut"), add and column_value(add, "the end of a lemma"), flag(capitals, "capitals")
 
 
 def _key(upos: str, xpos: str, feats: str) -> str:

@@ -33,6 +33,7 @@ from headway.features.blocks import Weights
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.numbering import numbered, word_columns
 from headway.learning.averaging import averaged_weights
+from headway.saved_values import column_values, whole_number
 from headway.text.lemmatiser import Lemmatiser, Tag
 from headway.text.tag_chain import Chain, best_tags, chain_of, train_pass
 from headway.text.word_features import CodedWords, WordCoder
@@ -209,16 +210,14 @@ class Tagger:
     @staticmethod
     def size_of(data: Mapping[str, Any]) -> int:
         """How many weights the tagger of this data has."""
-        if not 1 <= int(data["bits"]) <= BITS:
-            raise ValueError(f"the tagger's weights are not a power of two up to 2^{BITS}")
-        return 1 << int(data["bits"])
+        return 1 << whole_number(data["bits"], "the tagger's bits", 1, BITS)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], weights: Weights, clusters: Clusters) -> Tagger:
         """The tagger that was saved; a lookup error or ValueError if the data is damaged."""
         classes = {str(word): tags for tags, words in data["classes"].items() for word in words}
         coder = WordCoder.from_values(data["fields"], classes, clusters)
-        tags = tuple((str(upos), str(xpos), str(feats)) for upos, xpos, feats in data["tags"])
+        tags = tuple((upos, xpos, feats) for upos, xpos, feats in (column_values(tag, "a tag") for tag in data["tags"]))
         frequent = {word: list(map(int, some)) for word, some in data["frequent"].items()}
         open = list(map(int, data["open"]))
         for some in (open, *frequent.values()):  # compiled code indexes by them, and has room for each tag once

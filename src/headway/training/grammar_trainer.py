@@ -34,6 +34,7 @@ from headway.models.grammar_model import (
     GrammarModel,
     TagSymbols,
     factors_of,
+    operators_fit,
     tags_of,
 )
 from headway.models.lexical_grammar import LexicalGrammar
@@ -94,6 +95,9 @@ def induce(
             f"the {column} column has {len(symbols.names)} different tags, too many for a grammar over tags "
             f"({MOST_TAGS} at most); {remedy}"
         )
+    states = max(_states(settings, choose=dev is not None)) + (2 if settings.backed_off else 0)
+    if not operators_fit(symbols.size, states):
+        raise TrainingError(f"{len(symbols.names)} tags with {states} states do not fit into memory; take fewer states")
     trie = trie_of(train, symbols)
     lexical = settings.lexical and LexicalGrammar.learn(settings.lexical, train, [tags_of(s, column) for s in train])
     score = None if dev is None else GrammarDevelopment(dev, symbols, lexical, settings.single_root, run.executor)

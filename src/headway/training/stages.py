@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 from headway.archive import Archive
 from headway.arrays import Floats
 from headway.atomic import remove_abandoned_drafts
+from headway.errors import TrainingError
 from headway.features.templates import load_templates
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import Monitor, Show
 from headway.learning.progress import Report, State
 from headway.parallel import SERIAL, Executor, executor_for
+from headway.saved_values import numbers_in_range
 from headway.training.settings import Settings
 
 T = TypeVar("T")
@@ -89,8 +91,16 @@ class Run:
         file = None if self.checkpoint is None else self.checkpoint.file(name)
         passes = settings.epochs or 1
         monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, file)
-        monitor.watch(fit, size)
+        _require_range(monitor.watch(fit, size), name)
         return monitor
+
+
+def _require_range(weights: Floats, name: str) -> None:
+    """Refuse weights that no model is saved with."""
+    try:
+        numbers_in_range(weights, name)
+    except ValueError as error:
+        raise TrainingError(f"{error}; lower C, which lets the weights grow") from None
 
 
 def calibration_stage(settings: Settings) -> str:
