@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -69,6 +70,7 @@ def _record(path: Path, tallies: dict[str, Tally], seed: int) -> None:
     for target, tally in tallies.items():
         results[f"{target}, bounds checked" if bounds else target] = {
             "version": headway.__version__,
+            "commit": _commit(),
             "date": datetime.now(UTC).date().isoformat(),
             "python": platform.python_version(),
             "numba": numba.__version__,
@@ -80,6 +82,12 @@ def _record(path: Path, tallies: dict[str, Tally], seed: int) -> None:
             "findings": [{"seed": finding.seed, "cause": finding.cause} for finding in tally.findings],
         }
     path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+def _commit() -> str:
+    """What the repository was at, "unknown" outside of one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":
