@@ -5,6 +5,7 @@ Documents are CoNLL-U with dependency trees and `Entity=` marks in MISC (`headwa
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import chain
@@ -114,8 +115,13 @@ def resolve(
     documents = read_documents(input, skip_bad=skipped if skip_bad else None)
     if mentions is Mentions.GIVEN:
         documents = _require_mentions(documents, input)
-    found = (each.document for each in resolver.resolve(documents, find_mentions=mentions is Mentions.TREES))
-    write_documents((d.without_singletons() for d in found) if drop_singletons else found, output)
+
+    def resolved() -> Iterator[Document]:
+        for each in resolver.resolve(documents, find_mentions=mentions is Mentions.TREES):
+            yield each.document.without_singletons() if drop_singletons else each.document
+            sys.stdout.flush()  # before the next one is waited for
+
+    write_documents(resolved(), output)
     skipped.report()
 
 

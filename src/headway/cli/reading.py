@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
+from headway.cli.pipes import pipe_of
 from headway.embedded import embedded_model
 from headway.errors import ArchiveError, MissingFileError, TrainingError, TreebankError
 
@@ -41,18 +42,23 @@ def portions(
     treebank: Format = "conllu",
     skip_bad: Callable[[TreebankError], None] | None = None,
 ) -> Iterator[Iterable[Sentence]]:
-    """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, otherwise all.
+    """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, what a pipe gave
+    before a pause, otherwise all.
 
     Nothing is opened before the first portion is asked for. `treebank` is the format to assume where only the content
     shows that the input is a treebank.
     """
     from headway.treebank.inputs import open_input
 
-    with open_input(input, format, treebank=treebank) as found:
+    with pipe_of(input) as pipe, open_input(cast(IO[bytes], pipe) or input, format, treebank=treebank) as found:
         if found.format in ("text", "lines", "tokens"):
             _require_words(parser, found.format)
         typed = input == "-" and sys.stdin.isatty()
-        yield from found.portions(parser.segmenter, typed=typed, skip_bad=skip_bad)
+        for portion in found.portions(parser.segmenter, typed=typed, skip_bad=skip_bad):
+            if pipe is None:
+                yield portion
+            else:
+                yield from pipe.as_they_come(portion)
 
 
 def _require_words(parser: Parser, format: InputFormat) -> None:
