@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers unit fuzz format docs embedded clean
+.PHONY: demo test lint types layers unit fuzz soak test-lowest format docs embedded clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,15 @@ unit: $(VENV)/ready
 # Random and hostile input: `make fuzz SECONDS=600 SEED=7 TARGETS='treebanks texts'`; all targets, a minute each, if nothing is said.
 fuzz: $(VENV)/ready
 	$(BIN)/python -m tests.fuzz $(TARGETS) $(if $(DRAWS),--draws $(DRAWS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+# An hour of parsing random text with kills, full disks and closed pipes: `make soak SECONDS=600`.
+soak: $(VENV)/ready
+	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+# The tests on the lowest and the newest versions of the dependencies, on every Python at hand; TESTS= chooses some.
+test-lowest: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python tests/versions.py $(TESTS)
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

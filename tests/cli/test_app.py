@@ -245,8 +245,8 @@ def test_every_setting_is_an_option_with_its_help(invoke: Invoke, command: str) 
 
 
 def _without_metavars(text: str, name: str) -> str:
-    """The help text without what stands between an option and its help: NAME, <a|b>."""
-    return re.sub(rf" {name} (?:<[^>]*>|[A-Z|]+) ", f" {name} ", text)
+    """The help text without what stands between an option and its help: NAME, <a|b> or [a|b]."""
+    return re.sub(rf" {name} (?:<[^>]*>|\[[^\]]*\]|[A-Z|]+) ", f" {name} ", text)
 
 
 @pytest.mark.parametrize("command", GENERATED)
@@ -285,7 +285,7 @@ def test_numbers_below_their_minimum_are_refused(invoke: Invoke, command: str) -
         if field.name in names and option.minimum is not None:
             given = [*command.split(), *words.get(command, ["a.conllu", "-o", "m"])]
             said = " ".join(invoke(*given, name, option.minimum - 1, status=2).stderr.split())
-            assert re.search(rf"Invalid value for '{name}': .*\b{option.minimum}$", said)
+            assert re.search(rf"Invalid value for '{name}': .*\b{option.minimum}\.?$", said)
 
 
 def test_flags_and_choices_become_values() -> None:

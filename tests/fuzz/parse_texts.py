@@ -32,10 +32,9 @@ RANGES += ((0xFB00, 0x10000), (0x1F300, 0x1FB00), (0xE0000, 0xE0080), (0x10000, 
 def texts(folder: Path) -> Draw:
     """Draws that parse a text, check every tree, and write it in every form."""
     parser = Parser.load("en")
-    kinds = (_words, _words, _characters, _one_range, _repeated, _long_word, _bytes)
 
     def draw(rng: np.random.Generator) -> str | None:
-        text = pick(rng, kinds)(rng)
+        text = random_text(rng)
         found = list(parser.parse_text(text, exact=bool(rng.random() < 0.8)))
         for parsed in found:
             _check(parsed, text)
@@ -44,6 +43,11 @@ def texts(folder: Path) -> Draw:
     for seed in range(3):  # compiles what all draws need
         draw(np.random.default_rng(seed))
     return draw
+
+
+def random_text(rng: np.random.Generator) -> str:
+    """A text of one kind or another, seldom an ordinary one."""
+    return pick(rng, (_words, _words, _characters, _one_range, _repeated, _long_word, _bytes))(rng)
 
 
 def _check(parsed: Parsed, text: str) -> None:
