@@ -30,6 +30,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+from numba.core import event
 
 from headway.errors import HeadwayError
 
@@ -46,7 +47,7 @@ _DIRECTIONS = frozenset(["LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI",
 class Limits:
     """What a draw may take."""
 
-    seconds: int = 10  # of processor time, so that a busy machine reports no hangs
+    seconds: int = 10  # of processor time without compiling, so that a busy or new machine reports no hangs
     stalled: int = 120  # seconds without an answer: a draw that sleeps, or waits for a lock
     memory: int = 2 << 30  # bytes that it may map on top of what the prepared worker has
 
@@ -86,18 +87,11 @@ class Tally:
 
 
 def fuzz(target: str, seed: int, draws: int, seconds: float = float("inf"), limits: Limits = LIMITS) -> Tally:
-    """Run draws `seed`, `seed + 1`, ... of a target until so many are done or so many seconds have passed.
-
-    A draw that takes too long is tried once more: the first time it may have had to compile kernels.
-    """
+    """Run draws `seed`, `seed + 1`, ... of a target until so many are done or so many seconds have passed."""
     tally, start, next_seed, stop = Tally(), time.monotonic(), seed, seed + draws
-    tried = -1
     while next_seed < stop and tally.seconds < seconds:
         last = min(stop, next_seed + DRAWS_PER_WORKER)
         for done, kind, word in _from_worker(target, next_seed, last, limits):
-            if word == _slow(limits) and tried != done:
-                tried = done
-                break
             tally.add(done, kind, word)
             next_seed = done + 1
             tally.seconds = time.monotonic() - start
@@ -172,12 +166,30 @@ def _work(target: str, first: int, stop: int, sender: Connection, folder: str, l
     draw = prepare(target, Path(folder))
     os.chdir(folder)  # a draw may write under any name
     resource.setrlimit(resource.RLIMIT_AS, (_mapped() + limits.memory, resource.RLIM_INFINITY))
+    event.register("numba:compile", _Untimed())  # type: ignore[no-untyped-call]
     sender.send("prepared")
     for seed in range(first, stop):
         signal.setitimer(signal.ITIMER_PROF, limits.seconds)
         outcome = run_one(draw, seed)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sender.send(outcome)
+
+
+class _Untimed(event.Listener):
+    """Stops the clock of a draw while kernels are compiled, which happens once on a machine."""
+
+    def __init__(self) -> None:
+        self.depth, self.left = 0, 0.0
+
+    def on_start(self, event: event.Event) -> None:
+        if self.depth == 0:
+            self.left, _ = signal.setitimer(signal.ITIMER_PROF, 0)
+        self.depth += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            signal.setitimer(signal.ITIMER_PROF, self.left)
 
 
 def _refused(error: HeadwayError) -> tuple[str, str]:
@@ -198,13 +210,9 @@ def _mapped() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def _slow(limits: Limits) -> str:
-    return f"ran over {limits.seconds} s"
-
-
 def _death(exitcode: int | None, limits: Limits) -> str:
     if exitcode == -signal.SIGPROF:
-        return _slow(limits)
+        return f"ran over {limits.seconds} s"
     return f"died of {signal.Signals(-exitcode).name}" if exitcode and exitcode < 0 else f"left with exit {exitcode}"
 
 
