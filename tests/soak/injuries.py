@@ -87,6 +87,12 @@ def killed(run: Run, rng: np.random.Generator) -> Ending:
     return _signalled(run, rng, signal.SIGKILL)
 
 
+def killed_and_run_again(run: Run, rng: np.random.Generator) -> Ending:
+    """kill -9 at a random moment; the next run has to clear up."""
+    _signalled(run, rng, signal.SIGKILL)
+    return undisturbed(run, rng)
+
+
 def terminated(run: Run, rng: np.random.Generator) -> Ending:
     """SIGTERM at a random moment."""
     return _signalled(run, rng, signal.SIGTERM)
@@ -115,6 +121,7 @@ INJURIES: dict[str, Injury] = {
     "none": undisturbed,
     "none, to a pipe": to_a_pipe,
     "kill -9": killed,
+    "kill -9, then again": killed_and_run_again,
     "SIGTERM": terminated,
     "Ctrl-C": interrupted,
     "closed pipe": closed_pipe,
