@@ -35,6 +35,9 @@ class Pipe(io.RawIOBase):
         self._stream = stream
         self._stopped = Event()
 
+    def readable(self) -> bool:
+        return True
+
     def readinto(self, buffer: Any) -> int:
         """Some bytes, as soon as there are any; none at the end."""
         while not self._stopped.is_set():
