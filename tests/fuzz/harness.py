@@ -24,7 +24,7 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -87,16 +87,17 @@ class Tally:
 
 
 def fuzz(target: str, seed: int, draws: int, seconds: float = float("inf"), limits: Limits = LIMITS) -> Tally:
-    """Run draws `seed`, `seed + 1`, ... of a target until so many are done or so many seconds have passed."""
+    """Run draws `seed`, `seed + 1`, ... of a target until so many are done, so many seconds have passed, or Ctrl-C."""
     tally, start, next_seed, stop = Tally(), time.monotonic(), seed, seed + draws
-    while next_seed < stop and tally.seconds < seconds:
-        last = min(stop, next_seed + DRAWS_PER_WORKER)
-        for done, kind, word in _from_worker(target, next_seed, last, limits):
-            tally.add(done, kind, word)
-            next_seed = done + 1
-            tally.seconds = time.monotonic() - start
-            if tally.seconds >= seconds:
-                break
+    with suppress(KeyboardInterrupt):
+        while next_seed < stop and tally.seconds < seconds:
+            last = min(stop, next_seed + DRAWS_PER_WORKER)
+            for done, kind, word in _from_worker(target, next_seed, last, limits):
+                tally.add(done, kind, word)
+                next_seed = done + 1
+                tally.seconds = time.monotonic() - start
+                if tally.seconds >= seconds:
+                    break
     return tally
 
 
@@ -161,6 +162,7 @@ def _from_worker(target: str, first: int, stop: int, limits: Limits) -> Iterator
 
 def _work(target: str, first: int, stop: int, sender: Connection, folder: str, limits: Limits) -> None:
     """The worker: prepare, then draw within the limits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     faulthandler.enable()
     faulthandler.register(signal.SIGPROF, chain=True)  # says where it hung, then the signal ends the process
     draw = prepare(target, Path(folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from headway.cli.app import app
 from headway.coreference.settings import ResolverSettings
+from headway.declared import choices_of
 from headway.training.grammar_settings import GrammarSettings
 from headway.training.settings import Settings
 from tests.fuzz.harness import Draw
@@ -78,12 +79,19 @@ def settings(folder: Path) -> Draw:
 
     def draw(rng: np.random.Generator) -> str | None:
         kind: Any = pick(rng, KINDS)
-        names = [each.name for each in fields(kind)]
-        given = {pick(rng, names): pick(rng, (*VALUES, *NAMES)) for _ in range(rng.integers(1, 4))}
-        kind(**given).complete()
+        chosen = [pick(rng, fields(kind)) for _ in range(rng.integers(1, 4))]
+        kind(**{each.name: _value(rng, kind, each) for each in chosen}).complete()
         return None
 
     return draw
+
+
+def _value(rng: np.random.Generator, kind: Any, setting: Field[Any]) -> Any:
+    """Mostly a value of the setting's type, which may still not fit."""
+    if rng.random() < 0.2:
+        return pick(rng, (*VALUES, *NAMES))
+    like = [value for value in (*VALUES, *NAMES) if type(value) is type(setting.default)]
+    return pick(rng, (setting.default, *choices_of(kind, setting.name), *like))
 
 
 def commands(folder: Path) -> Draw:
