@@ -31,11 +31,13 @@ from headway.text.tokens import is_tokens, sentence_of
 from headway.training.data import (
     Source,
     TrainingData,
+    annotated_trees,
     checksum,
     development_trees,
     name_of_source,
+    of_class,
+    root_labels,
     training_text,
-    training_trees,
 )
 from headway.training.grammar_settings import GrammarSettings
 from headway.training.rules_trainer import train_from_rules
@@ -89,12 +91,14 @@ class Parser:
         given.require_trees(text=text is not None)
         chosen = given.complete()
         require_trainable(chosen)
-        trees = training_trees(train, chosen.trees, name_of_source(train, "the training data"), partial=True)
+        given_trees = annotated_trees(train, chosen.trees, name_of_source(train, "the training data"), partial=True)
+        trees = of_class(given_trees, chosen.trees)
         gold = development_trees(dev)
         more = [] if text is None else training_text(text, name_of_source(text, "the text"))
         identity = fingerprint(chosen, checksum(trees), checksum(gold or []), checksum(more))
         run = Run.of(threads, show, checkpoint, identity)
         text_models, data = train_text_models(trees, gold, more, chosen, run)
+        data = replace(data, roots=root_labels(given_trees))
         return cls.of(trainer_of(chosen.model)(data, chosen, run), text_models)
 
     @classmethod
@@ -138,11 +142,13 @@ class Parser:
 
         chosen = GrammarSettings(**settings).complete()
         frame = Settings(projective=True, single_root=chosen.single_root, tags=chosen.tags, seed=chosen.seed).complete()
-        trees = training_trees(train, frame.trees, name_of_source(train, "the training data"))
+        given = annotated_trees(train, frame.trees, name_of_source(train, "the training data"))
+        trees = of_class(given, frame.trees)
         gold, run = development_trees(dev), Run.of(threads, show)
         text_models, data = TextModels(), TrainingData(trees, gold, sha256=checksum(trees))
         if chosen.tags == "predicted":
             text_models, data = train_text_models(trees, gold, [], frame, run)
+        data = replace(data, roots=root_labels(given))
         return cls.of(train_grammar_model(data, chosen, frame, run), text_models)
 
     @classmethod

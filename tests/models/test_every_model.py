@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,57 @@ def test_threads_change_nothing(name: str) -> None:
     assert_same(predict(model(name), inputs(name), Threads(3)), predict(model(name), inputs(name)))
 
 
+def with_random_labels(name: str, **roots: Any) -> Any:
+    """The parser with random weights in place of those that choose labels; `roots` is what its file says of them."""
+    archive = archive_of(model(name))
+    part = "joint" if archive.data.get("joint") else "labeller"
+    said = {**archive.data[part], **roots}
+    if said["roots"] is None:
+        del said["roots"]
+    rng, which = np.random.default_rng(5), "weights" if part == "joint" else "label_weights"
+    drawn = rng.normal(size=archive.arrays[which].shape).astype(np.float32)
+    return read_model(Archive(archive.kind, {**archive.data, part: said}, {**archive.arrays, which: drawn}), "x")
+
+
+def misplaced(predictions: Sequence[Prediction]) -> int:
+    """How many words have the label of the root without its head, or the other way round."""
+    return sum(
+        (label == "root") != (head == 0)
+        for one in predictions
+        for head, label in zip(one.heads[1:].tolist(), (one.labels or ())[1:], strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["arc, labels after", "arc, labels joint", "sibling", "grammar"])
+def test_the_label_of_the_root_stands_on_its_children_and_nowhere_else(name: str) -> None:
+    found = predict(with_random_labels(name), inputs(name))
+    assert misplaced(found) == 0
+    assert len({label for one in found for label in one.labels[1:]}) > 2
+    assert misplaced(predict(with_random_labels(name, roots=[]), inputs(name))) > 0
+    assert_same(predict(with_random_labels(name, roots=None), inputs(name)), found)  # a file of an older version
+
+
+def test_joint_labels_that_do_not_fit_are_impossible() -> None:
+    found = with_random_labels("arc, labels joint")
+    sentence = Sentence.from_words(["the", "stone", "moves"], upos=["D", "N", "V"], xpos=["D", "N", "V"])
+    scorer = found.scorer.scorer
+    (scores,) = found.scorer.scores(found.coder.code([sentence]), SERIAL)
+    root = scorer.labels.index("root")
+    weights: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+    for heads in all_trees(3, projective=False, single_root=True):
+        choices = [[root] if h == 0 else [k for k in range(len(scorer.labels)) if k != root] for h in heads[1:]]
+        for labels in product(*choices):
+            weights[tuple(heads.tolist()), labels] = sum(scores[heads[m], m, labels[m - 1]] for m in (1, 2, 3))
+    (one,) = predict(found, [sentence])
+    best = max(weights, key=weights.__getitem__)
+    assert (tuple(one.heads.tolist()), one.labels[1:]) == (best[0], tuple(scorer.labels[k] for k in best[1]))
+    total = np.logaddexp.reduce(list(weights.values()))
+    marginals = np.zeros((4, 4))
+    for (heads, _), weight in weights.items():
+        marginals[list(heads[1:]), [1, 2, 3]] += np.exp(weight - total)
+    np.testing.assert_allclose(one.distribution.marginals, marginals, rtol=1e-10, atol=1e-14)
+
+
 @every_parser
 def test_predictions_meet_the_contract_of_distributions(name: str) -> None:
     found = model(name)
@@ -247,7 +299,8 @@ def test_a_field_that_is_missing_or_null(name: str, tmp_path: Path) -> None:
     places = list(fields(json.loads(json.dumps(archive.data))))
     assert len(places) > 5
     for place in places:
-        refused(changed(archive, lambda inner, key: inner.pop(key), place), tmp_path / "damaged", task)
+        if place[-1] != "roots":  # older files have none
+            refused(changed(archive, lambda inner, key: inner.pop(key), place), tmp_path / "damaged", task)
         if value_at(archive.data, place) is not None:
             refused(changed(archive, lambda inner, key: inner.update({key: None}), place), tmp_path / "damaged", task)
 

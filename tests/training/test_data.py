@@ -12,7 +12,7 @@ from headway.arrays import TreeClass
 from headway.errors import HeadwayError, TemplateError, TrainingError, TreebankError
 from headway.features.coding import Coder
 from headway.training.arc_trainer import prepare_arcs
-from headway.training.data import TrainingData, checksum, code_trees, training_text, training_trees
+from headway.training.data import TrainingData, checksum, code_trees, root_labels, training_text, training_trees
 from headway.training.settings import Settings
 from headway.training.stages import Run
 from headway.treebank import Sentence, is_projective, projectivise, require_tree, roots, write_treebank
@@ -102,3 +102,14 @@ def test_coded_trees_are_padded_with_minus_one() -> None:
     assert heads.tolist() == [[-1, 0, -1], [-1, 2, 0]]
     assert labels.tolist() == [[-1, 1, -1], [-1, 0, 2]]  # an unknown label is taken for the first
     assert code_trees(text, Coder.learn(text), ()).labels.tolist() == [[-1] * 3] * 2
+
+
+def test_labels_of_the_root_alone() -> None:
+    def tree(heads: list[int], *labels: str) -> Sentence:
+        return Sentence.from_words(["w"] * len(labels), heads=[-1, *heads], labels=[None, *labels], partial=True)
+
+    assert root_labels([tree([2, 0], "subj", "root"), tree([0, 1], "top", "obj")]) == ("root", "top")
+    assert root_labels([tree([2, 0], "subj", "root"), tree([2, 0], "root", "root")]) == ()
+    assert root_labels([tree([2, 0], "_", "_")]) == ()
+    assert root_labels([tree([2, -1], "root", "_")]) == ()
+    assert root_labels([Sentence.from_words(["w"])]) == ()

@@ -184,7 +184,7 @@ def test_the_labeller_learns_from_known_labels_alone() -> None:
     same_heads = trees._replace(labels=some.labels)
 
     def labeller(data: CodedTrees, show: Show | None = None) -> AfterLabels:
-        return train_labels(coder, data, LABELS, Settings().complete(), Run(show=show), tree=False)
+        return train_labels(coder, data, LABELS, Settings().complete(), Run(show=show), roots=(), tree=False)
 
     found, other = labeller(some), labeller(same_heads)
     assert found.scorer.features.blocks == other.scorer.features.blocks

@@ -13,10 +13,11 @@ from headway.arrays import TreeClass
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
 from headway.models.arc_scorer import ArcScorer
-from headway.models.composed import Labeller, predict_composed
+from headway.models.composed import BatchScorer, Labeller, predict_composed
 from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels
 from headway.models.protocol import Description, Options, Prediction, Task
+from headway.models.root_labels import roots_of
 from headway.models.saved import (
     arc_features_of,
     blocks_data,
@@ -30,20 +31,24 @@ from headway.models.saved import (
     weights_of,
 )
 from headway.models.scorer import Trained
-from headway.models.tree_decoder import JointLabels, TreeDecoder
+from headway.models.tree_decoder import JointLabels, JointScorer, TreeDecoder
 from headway.parallel import Executor
 from headway.treebank import Sentence
 
 
 @dataclass(frozen=True)
 class ArcModel:
-    """A coder, a scorer of arcs and a decoder of trees; `after` labels them unless the scorer does (`joint`)."""
+    """A coder, a scorer of arcs and a decoder of trees; `after` labels them unless the scorer does (`joint`).
+
+    `roots` are the labels that a scorer of labelled arcs may give to the root's children, and to no other word.
+    """
 
     coder: Coder
     scorer: Trained[ArcScorer]
     decoder: TreeDecoder
     after: AfterLabels | None
     about: Mapping[str, Any]
+    roots: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "arc"
     task: ClassVar[Task] = "parsing"
@@ -67,7 +72,10 @@ class ArcModel:
 
     def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
         """The trees of some sentences, in their order."""
-        return predict_composed(self.coder, self.scorer, self.decoder, self.labeller, given, options, executor)
+        scorer: BatchScorer = self.scorer
+        if self.scorer.scorer.joint is not None:
+            scorer = JointScorer(self.scorer, self.roots)
+        return predict_composed(self.coder, scorer, self.decoder, self.labeller, given, options, executor)
 
     def describe(self) -> Description:
         scorer = self.scorer.scorer
@@ -77,12 +85,16 @@ class ArcModel:
         """Single-precision weights, the numbering of words and tags, the templates."""
         scorer = self.scorer.scorer
         labeller, label_weights = labeller_members(self.after)
+        joint = None
+        if scorer.joint is not None:
+            names = {"labels": list(scorer.labels), "roots": list(self.roots)}
+            joint = {"blocks": blocks_data(scorer.joint), **names}
         data = {
             "about": dict(self.about),
             **self.trees._asdict(),
             **coder_data(self.coder),
             "arcs": blocks_data(scorer.arcs),
-            "joint": scorer.joint and {"blocks": blocks_data(scorer.joint), "labels": list(scorer.labels)},
+            "joint": joint,
             "labeller": labeller,
         }
         return Archive(self.kind, data, {"weights": self.scorer.weights.astype(np.float32), **label_weights})
@@ -94,8 +106,10 @@ class ArcModel:
         coder = coder_of(data)
         joint: ArcFeatures | None = None
         labels: tuple[str, ...] = ()
+        roots: tuple[str, ...] = ()
         if data["joint"] is not None:
             joint, labels = arc_features_of(data["joint"]["blocks"], coder), labels_of(data["joint"])
+            roots = roots_of(data["joint"], labels)
         scorer = ArcScorer(arc_features_of(data["arcs"], coder), joint, labels)
         return cls(
             coder,
@@ -103,4 +117,5 @@ class ArcModel:
             TreeDecoder(trees_of(data)),
             labeller_of(archive, coder),
             dict(data["about"]),
+            roots,
         )

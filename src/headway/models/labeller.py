@@ -22,6 +22,7 @@ from headway.features.coding import Coded, Coder
 from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import load_templates
 from headway.inference.jit import kernel
+from headway.models.root_labels import mask_labels
 from headway.parallel import SERIAL, Executor
 
 # Head, modifier, the head's head, the sibling before and after the modifier, its leftmost and rightmost child.
@@ -91,10 +92,11 @@ class LabelScorer:
 
 @dataclass(frozen=True)
 class AfterLabels:
-    """Labels chosen after the tree, arc by arc."""
+    """Labels chosen after the tree, arc by arc; those of `roots` on the root's children, and only there."""
 
     scorer: LabelScorer
     weights: Weights
+    roots: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,7 +104,8 @@ class AfterLabels:
 
     def choose(self, batch: Coded, heads: Ints, scores: Any) -> Ints:
         """The number of every word's label; the scores that the tree was chosen by do not matter."""
-        chosen: Ints = self.scorer.scores(self.weights, CodedArcs(batch, heads)).argmax(axis=-1)
+        found = self.scorer.scores(self.weights, CodedArcs(batch, heads))
+        chosen: Ints = mask_labels(found, heads, self.names, self.roots).argmax(axis=-1)
         return chosen
 
 

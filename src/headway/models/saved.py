@@ -17,6 +17,7 @@ from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
 from headway.features.templates import parse_templates
 from headway.models.labeller import ROLES, AfterLabels, LabelScorer
+from headway.models.root_labels import roots_of
 from headway.packing import read_weights
 from headway.saved_values import column_values, flag, whole_number
 
@@ -69,6 +70,7 @@ def labeller_members(labeller: AfterLabels | None) -> tuple[Data | None, dict[st
         "arc": blocks_data(scorer.features),
         "tree": None if scorer.around is None else blocks_data(scorer.around),
         "labels": list(scorer.labels),
+        "roots": list(labeller.roots),
     }
     return data, {"label_weights": labeller.weights.astype(np.float32)}
 
@@ -82,7 +84,7 @@ def labeller_of(archive: Archive, coder: Coder) -> AfterLabels | None:
     labels = labels_of(data)
     around = None if data["tree"] is None else part_features_of(ROLES, data["tree"], coder)
     scorer = LabelScorer(arc_features_of(data["arc"], coder), around, labels)
-    return AfterLabels(scorer, weights_of(archive, "label_weights", scorer.size))
+    return AfterLabels(scorer, weights_of(archive, "label_weights", scorer.size), roots_of(data, labels))
 
 
 def labels_of(data: Mapping[str, Any]) -> tuple[str, ...]:

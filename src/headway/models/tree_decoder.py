@@ -16,8 +16,11 @@ from headway.features.coding import Coded
 from headway.inference.batch import as_batch, one_sentence
 from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.tree_distribution import TreeDistribution
+from headway.models.arc_scorer import ArcScorer
 from headway.models.composed import DecodedTree
 from headway.models.protocol import Options
+from headway.models.root_labels import mask_arc_labels
+from headway.models.scorer import Trained
 from headway.parallel import Executor
 
 # Cells of the padded arc scores of one batch: 2 MB
@@ -46,6 +49,18 @@ class TreeDecoder:
         """That of sentence b of a batch, of n words; its marginals are kept where MBR computed them."""
         own = None if known is None else (known[0][b : b + 1], known[1][b : b + 1, : n + 1, : n + 1].copy())
         return TreeDistribution.of_batch(one_sentence(arcs, b, n), self.trees, own)
+
+
+@dataclass(frozen=True)
+class JointScorer:
+    """Scores of labelled arcs, -inf on labels that the arc's head rules out: `roots` are for the root's arcs alone."""
+
+    scorer: Trained[ArcScorer]
+    roots: tuple[str, ...]
+
+    def scores(self, batch: Coded, executor: Executor) -> Floats:
+        """(B, N+1, N+1, L)."""
+        return mask_arc_labels(self.scorer.scores(batch, executor), self.scorer.scorer.labels, self.roots)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from headway.learning.monitor import Monitor
 from headway.learning.structures import Trees
 from headway.models.arc_model import ArcModel
 from headway.models.arc_scorer import ArcScorer
-from headway.models.labeller import CodedArcs
+from headway.models.root_labels import roots_among
 from headway.models.scorer import Trained
 from headway.models.tree_decoder import BATCH_CELLS, TreeDecoder
 from headway.training.arc_problem import ArcProblem, PartialArcProblem
@@ -86,12 +86,13 @@ class ArcPreparation:
             )
         after = None
         if settings.labels == "after":
-            after = train_labels(self.coder, self.trees, self.labels, settings, run, tree=False)
+            after = train_labels(self.coder, self.trees, self.labels, settings, run, roots=self.data.roots, tree=False)
         scorer = self.problem.scorer
         said = about(settings, fitted, self.data, scale=scale, collisions=scorer.collisions)
         if self.text is not None:
             said["text"] = {"sentences": len(self.data.text), "sha256": checksum(self.data.text)}
-        return ArcModel(self.coder, Trained(scorer, scale * best), TreeDecoder(settings.trees), after, said)
+        decoder, roots = TreeDecoder(settings.trees), roots_among(scorer.labels, self.data.roots)
+        return ArcModel(self.coder, Trained(scorer, scale * best), decoder, after, said, roots)
 
 
 def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPreparation:
@@ -106,7 +107,7 @@ def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPrepara
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial and not is_latent(settings):
-        trees = fill_in_heads(coder, trees, sentences, labels, settings, run)
+        trees = fill_in_heads(coder, trees, sentences, labels, data.roots, settings, run)
     arcs = arc_features(load_templates(settings.templates), coder, trees, sentences, data.text)
     scorer = ArcScorer(arcs)
     if settings.labels == "joint":
@@ -116,7 +117,9 @@ def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPrepara
     if trees.is_partial:
         problem = PartialArcProblem(scorer, structures, trees.coded, trees.heads, temperature_of(settings))
     text = ArcProblem(scorer, structures, coder.code(data.text)) if data.text and not trees.is_partial else None
-    dev = None if data.dev is None else arc_development(data.dev, scorer, coder, labels, settings.trees, run.executor)
+    dev = None
+    if data.dev is not None:
+        dev = arc_development(data.dev, scorer, coder, labels, settings.trees, run.executor, data.roots)
     return ArcPreparation(data, coder, problem, trees, labels, text, dev)
 
 
@@ -161,6 +164,7 @@ def fill_in_heads(
     trees: CodedTrees,
     sentences: Sequence[Sentence],
     labels: tuple[str, ...],
+    roots: tuple[str, ...],
     settings: Settings,
     run: Run,
 ) -> CodedTrees:
@@ -181,10 +185,9 @@ def fill_in_heads(
         found = these.best_trees(these.score(fitted.best))
         heads[which, : found.shape[1]] = found
     if settings.labels == "joint":
-        labeller = train_labels(coder, trees, labels, chosen, run, tree=False)
+        labeller = train_labels(coder, trees, labels, chosen, run, roots=roots, tree=False)
         for which in groups_by_length(problem.lengths, BATCH_CELLS / len(labels)):
             b, m = np.nonzero((heads[which] >= 0) & (numbers[which] < 0))
             own = heads[which, : int(problem.lengths[which].max()) + 1]
-            scores = labeller.scorer.scores(labeller.weights, CodedArcs(trees.coded.some(which), own))
-            numbers[which[b], m] = scores.argmax(axis=-1)[b, m]
+            numbers[which[b], m] = labeller.choose(trees.coded.some(which), own, None)[b, m]
     return CodedTrees(trees.coded, heads, numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ Source = str | os.PathLike[str] | Iterable[Sentence]
 class TrainingData:
     """The sentences of a training as the parser is to see them, tags included.
 
-    `text` are sentences without trees, `sha256` is the checksum of the training sentences as they were given.
+    `text` are sentences without trees, `sha256` is the checksum of the training sentences as they were given. `roots`
+    are the labels of the root's children alone (`root_labels`).
     """
 
     train: Sequence[Sentence]
@@ -31,6 +32,7 @@ class TrainingData:
     text: Sequence[Sentence] = ()
     clusters: Clusters = NO_CLUSTERS
     sha256: str = ""
+    roots: tuple[str, ...] = ()
 
     def about(self) -> dict[str, Any]:
         """What a model says of the data it comes from; of heads only if some are known and others not."""
@@ -40,7 +42,12 @@ class TrainingData:
 
 
 def training_trees(source: Source, trees: TreeClass, name: str, *, partial: bool = False) -> list[Sentence]:
-    """The sentences of a treebank, each with a tree of the class; projectivised where the class is projective.
+    """The sentences of a treebank, each with a tree of the class; projectivised where the class is projective."""
+    return of_class(annotated_trees(source, trees, name, partial=partial), trees)
+
+
+def annotated_trees(source: Source, trees: TreeClass, name: str, *, partial: bool = False) -> list[Sentence]:
+    """The sentences of a treebank, each with a tree, projective or not.
 
     With `partial`, it is enough that some heads are known: words may have the head -1, and sentences no heads.
     """
@@ -57,6 +64,11 @@ def training_trees(source: Source, trees: TreeClass, name: str, *, partial: bool
             f"{name}: {many} of {len(annotated)} trees have several words on the root; train with multi-root trees "
             "(--multi-root, single_root=False)"
         )
+    return sentences
+
+
+def of_class(sentences: list[Sentence], trees: TreeClass) -> list[Sentence]:
+    """The same sentences under projective trees, if the class is projective."""
     if not trees.projective:
         return sentences
     return [s if s.heads is None else projectivise(s, single_root=trees.single_root) for s in sentences]
@@ -131,9 +143,22 @@ def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str
 
 def label_names(sentences: Sequence[Sentence]) -> tuple[str, ...]:
     """The labels of the words whose heads are known."""
-    found: set[str] = set()
+    return tuple(sorted({label for _, label in _arcs(sentences)}))
+
+
+def root_labels(sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    """The labels of words on the root, if no other word has any of these; otherwise none.
+
+    Ask this of trees as they are annotated: projectivisation may move a word off the root, and keeps its label.
+    """
+    arcs = set(_arcs(sentences))
+    on_root = {label for head, label in arcs if head == 0}
+    return () if any(head > 0 and label in on_root for head, label in arcs) else tuple(sorted(on_root))
+
+
+def _arcs(sentences: Iterable[Sentence]) -> Iterator[tuple[int, str]]:
+    """The head and the label of every word whose head is known."""
     for sentence in sentences:
         if sentence.heads is not None and sentence.labels is not None:
             pairs = zip(sentence.heads.tolist(), sentence.labels, strict=True)
-            found.update(label for head, label in pairs if head >= 0 and label)
-    return tuple(sorted(found))
+            yield from ((head, label) for head, label in pairs if head >= 0 and label)

@@ -17,6 +17,7 @@ from headway.models.arc_scorer import ArcScorer
 from headway.models.dual_decoder import decode_all
 from headway.models.part_scorer import PartScorer, sentence_parts
 from headway.models.pruning import Coverage, Pruner, coverage, kept_arcs
+from headway.models.root_labels import mask_arc_labels, roots_among
 from headway.models.tree_decoder import BATCH_CELLS
 from headway.parallel import Executor
 from headway.training.arc_problem import ArcProblem
@@ -42,10 +43,12 @@ def arc_development(
     labels: Sequence[str],
     trees: TreeClass,
     executor: Executor,
+    roots: tuple[str, ...] = (),
 ) -> ArcDevelopment:
-    """Development data for an arc-factored model."""
+    """Development data for an arc-factored model; `roots` are the labels of the root's children alone."""
     coded = code_trees(sentences, coder, labels)
-    return ArcDevelopment(ArcProblem(scorer, Trees(trees, executor), coded.coded, coded), scored_words(sentences))
+    problem = ArcProblem(scorer, Trees(trees, executor), coded.coded, coded)
+    return ArcDevelopment(problem, scored_words(sentences), roots_among(labels, roots))
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class ArcDevelopment:
 
     problem: ArcProblem
     scored: Bools
+    roots: tuple[str, ...] = ()
 
     def uas(self, weights: Floats, projective: bool | None = None) -> float:
         """Percentage of right heads; `projective` decodes in another class than that of the training."""
@@ -63,7 +67,9 @@ class ArcDevelopment:
         for which in groups_by_length(self.problem.lengths, BATCH_CELLS):
             these = self.problem.some(which)
             scores = these.score(weights)
-            arcs = scores if scores.ndim == 3 else scores.max(axis=-1)
+            arcs = scores
+            if scores.ndim == 4:  # as the model will choose: labels that fit the arc
+                arcs = mask_arc_labels(scores, self.problem.scorer.labels, self.roots).max(axis=-1)
             heads = best_heads(as_batch(arcs, these.lengths), trees, executor)
             right += int(((heads == these.heads) & self.scored[which, : heads.shape[1]]).sum())
         return 100 * right / max(1, int(self.scored.sum()))

@@ -59,7 +59,8 @@ def train_grammar_model(data: TrainingData, settings: GrammarSettings, frame: Se
     names = label_names(data.train)
     labeller = None
     if chosen.labels == "after" and names != ("_",):
-        labeller = train_labels(coder, code_trees(data.train, coder, names), names, frame, run, tree=False)
+        trees = code_trees(data.train, coder, names)
+        labeller = train_labels(coder, trees, names, frame, run, roots=data.roots, tree=False)
     about = {
         "headway": __version__,
         "settings": asdict(chosen),

@@ -83,7 +83,9 @@ class PartPreparation:
         assert fitted.best is not None
         labeller = None
         if settings.labels == "after":
-            labeller = train_labels(self.coder, self.trees, self.labels, settings, run, tree=True)
+            labeller = train_labels(
+                self.coder, self.trees, self.labels, settings, run, roots=self.data.roots, tree=True
+            )
         left = (
             self.dev.coverage if self.dev else coverage(self.pruner, self.trees.coded, self.trees.heads, run.executor)
         )
@@ -120,7 +122,7 @@ def prepare_parts(data: TrainingData, settings: Settings, run: Run) -> PartPrepa
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial:
-        trees = fill_in_heads(coder, trees, sentences, labels, settings, run)
+        trees = fill_in_heads(coder, trees, sentences, labels, data.roots, settings, run)
     tables = load_templates(settings.templates), load_templates(settings.parts or settings.model)
     pruner = train_pruner(coder, trees, settings, run)
     kept = kept_arcs(pruner, trees.coded, trees.heads, run.executor)

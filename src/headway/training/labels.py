@@ -13,6 +13,7 @@ from headway.learning.perceptron import Perceptron
 from headway.learning.problem import MARGINALS
 from headway.learning.structures import Labels
 from headway.models.labeller import AfterLabels, CodedArcs, LabelScorer
+from headway.models.root_labels import roots_among
 from headway.training.data import CodedTrees
 from headway.training.settings import Settings
 from headway.training.stages import Run
@@ -80,9 +81,19 @@ class LabelInstances:
 
 
 def train_labels(
-    coder: Coder, trees: CodedTrees, labels: tuple[str, ...], settings: Settings, run: Run, *, tree: bool
+    coder: Coder,
+    trees: CodedTrees,
+    labels: tuple[str, ...],
+    settings: Settings,
+    run: Run,
+    *,
+    roots: tuple[str, ...],
+    tree: bool,
 ) -> AfterLabels:
-    """The classifier that labels the arcs of a tree, from those whose labels are known; `tree` lets it look around."""
+    """The classifier that labels the arcs of a tree, from those whose labels are known; `tree` lets it look around.
+
+    `roots` are the labels of the root's children alone.
+    """
     scorer = LabelScorer.learn(coder, CodedArcs(trees.coded, trees.heads), trees.labels, labels, tree=tree)
     problem, weights = LabelProblem(scorer, trees), np.zeros(scorer.size)
     fitting = replace(settings, epochs=_EPOCHS, patience=_EPOCHS)
@@ -91,4 +102,4 @@ def train_labels(
         monitor = run.fit(f"labels-{number + 1}", fit, problem.size, fitting, shown="labels")
         assert monitor.best is not None
         weights += monitor.best
-    return AfterLabels(scorer, weights / settings.runs)
+    return AfterLabels(scorer, weights / settings.runs, roots_among(labels, roots))

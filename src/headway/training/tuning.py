@@ -19,7 +19,15 @@ from headway.learning.monitor import Monitor, Show
 from headway.models.protocol import TreeModel
 from headway.parallel import executor_for
 from headway.training.arc_trainer import prepare_arcs
-from headway.training.data import Source, TrainingData, training_text, training_trees
+from headway.training.data import (
+    Source,
+    TrainingData,
+    annotated_trees,
+    of_class,
+    root_labels,
+    training_text,
+    training_trees,
+)
 from headway.training.higher_order_trainer import prepare_parts
 from headway.training.preparation import Preparation, fit
 from headway.training.settings import LearnerName, Settings
@@ -92,7 +100,8 @@ def tune(
     require_trainable(base)
     sentences, validation = _split(train, dev, base, held_out)
     more = [] if text is None else training_text(text, "the text")
-    text_models, data = train_text_models(sentences, validation, more, base, run)
+    text_models, data = train_text_models(of_class(sentences, base.trees), validation, more, base, run)
+    data = replace(data, roots=root_labels(sentences))
     prepared = _PREPARATIONS[base.model](data, base, run)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
@@ -123,7 +132,7 @@ def _decodings(settings: Settings, monitor: Monitor, prepared: Preparation, seco
 def _split(
     train: Source, dev: Source | None, settings: Settings, held_out: float
 ) -> tuple[list[Sentence], list[Sentence]]:
-    """Training sentences of the model's class, and validation sentences as they are."""
+    """Training sentences that the model's class allows for, projective or not, and validation sentences as they are."""
     if not 0 < held_out < 1:
         raise TrainingError(f"the share to hold out is {held_out}; expected a number between 0 and 1")
     any_trees = settings.trees._replace(projective=False, single_root=False)
@@ -135,4 +144,4 @@ def _split(
         sentences, validation = sentences[:kept], sentences[kept:]
         if not validation:
             raise TrainingError(f"{kept} sentences are too few to hold some out; give development data")
-    return training_trees(sentences, settings.trees, "the training data"), validation
+    return annotated_trees(sentences, settings.trees, "the training data"), validation
