@@ -544,7 +544,13 @@ def test_files_that_cannot_be_compared(invoke: Invoke, files: Path, tmp_path: Pa
     assert error(gold, other).startswith(f"{other}, line 1: the line has 2 columns")
 
 
-def test_no_documents_have_no_score(invoke: Invoke) -> None:
-    empty = json.loads(invoke("coref", "evaluate", "/dev/null", "-", "--json", stdin=b"").stdout)
-    assert (empty["kept"]["documents"], empty["kept"]["conll"]) == (0, 0)
-    assert invoke("coref", "evaluate", "/dev/null", "-", stdin=b"").stdout.startswith("0 documents\n")
+def test_files_without_any_mention_have_no_score(invoke: Invoke, files: Path) -> None:
+    def error(*words: Any) -> str:
+        return one_error(invoke("coref", "evaluate", *words, status=1, stdin=b""))
+
+    gold, bare = files / "test.conllu", files / "bare.conllu"
+    remedy = "no document has Entity= marks; mark the mentions, or run headway coref resolve"
+    assert error(bare, bare) == f"{bare}: {remedy}"
+    assert error(gold, bare) == f"{bare}: {remedy}"
+    assert error(bare, gold, "--json") == f"{bare}: {remedy}"
+    assert error("/dev/null", "-") == f"/dev/null: {remedy}"

@@ -186,3 +186,24 @@ def test_files_that_cannot_be_compared(invoke: Invoke, test_file: Path, train_fi
     damaged = tmp_path / "damaged.conllu.gz"
     damaged.write_bytes(gzip.compress(test_file.read_bytes())[:-20])
     assert one_error(invoke("evaluate", test_file, damaged, status=1)).startswith(f"{damaged}, line ")
+    differs = one_error(invoke("evaluate", test_file, train_file, status=1))
+    assert differs.endswith(
+        "; give two files of the same words, or score words that differ with --conll2018 (evaluate_conll2018)"
+    )
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--conll2018"]])
+def test_heads_that_are_no_tree_have_no_score(invoke: Invoke, tmp_path: Path, options: list[str]) -> None:
+    def write(name: str, *heads: int) -> Path:
+        rows = [f"{m}\tw{m}\t_\t_\t_\t_\t{head}\tx\t_\t_" for m, head in enumerate(heads, 1)]
+        path = tmp_path / name
+        path.write_text("\n".join(["1\tfine\t_\t_\t_\t_\t0\tx\t_\t_", "", *rows, "", ""]), encoding="utf-8")
+        return path
+
+    tree, cyclic = write("tree.conllu", 0, 1, 1), write("cyclic.conllu", 0, 3, 2)
+    rootless = write("rootless.conllu", 2, 3, 1)
+    invoke("evaluate", tree, tree, *options)
+    for files, wrong in (((tree, cyclic), cyclic), ((cyclic, tree), cyclic), ((rootless, rootless), rootless)):
+        said = one_error(invoke("evaluate", *files, *options, status=1))
+        assert said.startswith(f"{wrong}, line 3: the heads form a cycle, ")
+        assert said.endswith("; let every word reach the root")

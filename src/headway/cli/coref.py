@@ -141,7 +141,8 @@ def evaluate(
     from headway.coreference.scores import paired_documents
 
     with SummedFile(gold) as gold_file, SummedFile(predicted) as file:
-        pairs = paired_documents(read_documents(gold_file), read_documents(file))
+        sides = (_require_marks(read_documents(each), each.name) for each in (gold_file, file))
+        pairs = paired_documents(*sides)
         partitions = [(key.partition(), response.partition()) for key, response in pairs]
     scores = {
         "kept": evaluate_coreference(partitions),
@@ -193,6 +194,16 @@ def _require_mentions(documents: Iterable[Document], name: str) -> Iterator[Docu
         remedy = "annotate mentions, or find them in the trees (headway coref resolve --mentions trees)"
         raise TreebankError(f"no document has Entity= marks; {remedy}", shown)
     return chain(seen, stream)
+
+
+def _require_marks(documents: Iterable[Document], name: str) -> Iterator[Document]:
+    """The same documents; afterwards an error if none of them had mentions: there is nothing to score."""
+    marked = False
+    for document in documents:
+        marked = marked or bool(document.mentions)
+        yield document
+    if not marked:
+        raise TreebankError("no document has Entity= marks; mark the mentions, or run headway coref resolve", name)
 
 
 def _table(scores: CoreferenceScores) -> str:

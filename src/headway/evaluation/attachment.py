@@ -125,6 +125,8 @@ class Scores:
 def evaluate(gold: Source, predicted: Source) -> Scores:
     """Compare predicted trees with gold ones: two paths ("-" is standard input), or two iterables of sentences.
 
+    Several words may be on the root, but heads that form a cycle are no tree, and an error.
+
     >>> from headway.treebank import Sentence, is_punctuation
     >>> words = ["Dogs", "bark", "."]
     >>> gold = Sentence.from_words(words, heads=[-1, 2, 0, 2], labels=[None, "nsubj", "root", "punct"])

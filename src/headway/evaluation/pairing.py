@@ -12,12 +12,12 @@ from os import PathLike
 from typing import IO, Any, TypeAlias, cast
 
 from headway.errors import EvaluationError
-from headway.treebank import Sentence, read_treebank
+from headway.treebank import Sentence, read_treebank, require_tree
 
 _Readable: TypeAlias = str | PathLike[str] | IO[Any]
 Source: TypeAlias = _Readable | Iterable[Sentence]
 
-_REMEDY = "give two files of the same words, or use evaluate_conll2018 for another tokenisation"
+_REMEDY = "give two files of the same words, or score words that differ with --conll2018 (evaluate_conll2018)"
 
 
 def sentences_of(source: Source) -> Iterator[Sentence]:
@@ -49,7 +49,7 @@ def in_step(gold: Source, predicted: Source) -> Iterator[tuple[Sentence, Sentenc
 
 
 def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
-    """Heads and labels by node, as plain lists; a sentence without a tree is an error.
+    """Heads and labels by node, as plain lists; a sentence without a tree is an error, and so are heads that are none.
 
     >>> tree_of(Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"]))
     ([-1, 2, 0], ['_', 'nsubj', 'root'])
@@ -58,6 +58,7 @@ def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
         raise EvaluationError(f"{sentence.place}: the sentence has no heads; parse it, or annotate it, first")
     if sentence.heads[1:].min(initial=0) < 0:
         raise EvaluationError(f"{sentence.place}: some words have no heads; parse it, or annotate the rest, first")
+    require_tree(sentence)
     return sentence.heads.tolist(), [label or "_" for label in sentence.labels]
 
 
