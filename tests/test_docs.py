@@ -8,6 +8,7 @@ every line after `$ ` is run there, too, and must succeed; each line of output t
 from __future__ import annotations
 
 import doctest
+import html
 import os
 import re
 import shlex
@@ -89,13 +90,42 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == NAMES
 
 
-def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+def test_the_target_builds_the_site_from_a_fresh_clone(tmp_path: Path) -> None:
+    """What `make docs` runs, where there is nothing but the files that git knows."""
     pytest.importorskip("mkdocs")
     pytest.importorskip("mkdocstrings")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    clone = tmp_path / "clone"
+    for name in tracked_files():
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, clone / name)
+    environment = {**os.environ, "PYTHONPATH": str(clone / "src")}
+    done = subprocess.run(docs_command(), cwd=clone, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    reference = (tmp_path / "site" / "reference" / "command-line" / "index.html").read_text("utf-8")
-    assert "headway evaluate" in reference
-    assert "--prune-threshold" in reference  # generated from the commands' help, not copied
-    assert "TreeDistribution" in (tmp_path / "site" / "reference" / "inference" / "index.html").read_text("utf-8")
+    reference = clone / "build" / "site" / "reference"
+    commands = (reference / "command-line" / "index.html").read_text("utf-8")
+    assert "headway evaluate" in commands
+    assert "--prune-threshold" in commands  # generated from the commands' help, not copied
+    assert "TreeDistribution" in (reference / "inference" / "index.html").read_text("utf-8")
+    for page in reference.rglob("*.html"):
+        for paragraph in re.findall(r"<p>(.*?)</p>", page.read_text("utf-8"), re.DOTALL):
+            text = html.unescape(re.sub(r"<[^>]*>", "", paragraph))
+            assert not re.search(r"^(>>> |    )", text, re.MULTILINE), (
+                f"{page.parent.name}: an example as prose: {text}"
+            )
+
+
+def tracked_files() -> list[str]:
+    """The files of a clone: those that git knows, and new ones that it does not ignore."""
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(listing, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("not a clone")
+    return [name for name in done.stdout.split("\0") if name and (REPOSITORY / name).is_file()]
+
+
+def docs_command() -> list[str]:
+    """What the target `docs` of the Makefile runs, with the tool of this environment."""
+    rule = re.search(r"^docs:.*\n\t\$\(BIN\)/(.+)$", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert rule is not None
+    tool, *words = rule[1].split()
+    return [sys.executable, "-m", tool, *words]

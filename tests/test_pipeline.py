@@ -838,7 +838,7 @@ def test_as_plain_data() -> None:
     read = json.loads(json.dumps(data))["words"]
     assert [word | {"offsets": tuple(word["offsets"])} for word in read] == data["words"]
     assert [word["id"] for word in data["words"]] == [1, 2, 3, 4]
-    columns = {"form": "forms", "lemma": "lemmas", "upos": "upos", "xpos": "xpos", "feats": "feats"}
+    columns = {"form": "forms", "lemma": "lemmas", "upos": "upos", "xpos": "xpos"}
     for key, name in columns.items():
         assert tuple(word[key] for word in data["words"]) == getattr(parsed.sentence, name)
     assert [word["head"] for word in data["words"]] == parsed.heads[1:].tolist()
@@ -847,7 +847,31 @@ def test_as_plain_data() -> None:
     np.testing.assert_allclose([word["probability"] for word in data["words"]], parsed.confidence.arcs[1:], atol=1e-6)
     assert data["probability"] == parsed.confidence.tree
     assert (data["status"], data["gap"]) == ("EXACT", 0.0)
+    assert data["multiword_tokens"] == []
     assert {word["offsets"] for word in text_parser().parse(["The", "dog"]).to_json()["words"]} == {None}
+
+
+def test_features_and_multiword_tokens_as_plain_data() -> None:
+    text = """\
+1\tdo\tdo\tAUX\tV\tMood=Ind|Tense=Pres\t_\t_\t_\tTokenRange=0:2
+2-3\tcannot\t_\t_\t_\t_\t_\t_\t_\tTokenRange=3:9
+2\tcan\tcan\tAUX\tV\t_\t_\t_\t_\tTokenRange=3:6
+3\tnot\tnot\tPART\tA\tF|S|Foreign=Yes\t_\t_\t_\tTokenRange=6:9
+
+"""
+    (sentence,) = read_treebank(io.StringIO(text))
+    heads = np.array([-1, 0, 1, 1])
+    data = Parsed(sentence.with_tree(heads), TreeDistribution(np.zeros((4, 4)))).to_json()
+    found = json.loads(json.dumps(data))
+    assert [word["feats"] for word in found["words"]] == [
+        {"Mood": "Ind", "Tense": "Pres"},
+        {},
+        {"F": True, "S": True, "Foreign": "Yes"},
+    ]
+    assert found["multiword_tokens"] == [{"first": 2, "last": 3, "form": "cannot", "offsets": [3, 9]}]
+    bare = replace(sentence.layout, misc=("_",) * 3)
+    data = Parsed(replace(sentence, layout=bare).with_tree(heads), TreeDistribution(np.zeros((4, 4)))).to_json()
+    assert data["multiword_tokens"] == [{"first": 2, "last": 3, "form": "cannot", "offsets": None}]
 
 
 def test_as_a_picture() -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.atomic import replacing, reporting
-from headway.errors import ArchiveError, CheckpointError, MissingFileError
+from headway.errors import ArchiveError, ArgumentError, CheckpointError, MissingFileError, printable
 
 VERSION = 2
 CHECKPOINT = "checkpoint"
@@ -55,6 +55,7 @@ class Archive:
 
 def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bool = True) -> None:
     """Write an archive; the path holds either the old file or the complete new one."""
+    _require_path(path)
     level = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
 
     def failure(error: OSError) -> ArchiveError:
@@ -83,6 +84,7 @@ def _member(name: str, compression: int) -> zipfile.ZipInfo:
 
 def load_archive(path: str | os.PathLike[str], kind: str | None = None) -> Archive:
     """Read an archive of this kind, or a model of any kind."""
+    _require_path(path)
     what = kind or "model"
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as members:  # noqa: PTH123
@@ -99,6 +101,11 @@ def load_archive(path: str | os.PathLike[str], kind: str | None = None) -> Archi
         raise _damaged(path, kind, f"not a {what}, or a damaged one ({cause_of(error)})") from None
 
 
+def _require_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"expected the path of a file, got {type(path).__name__}")
+
+
 class _DamageError(ValueError):
     """What is wrong with an archive; the path and the remedy are added where it is known what was asked for."""
 
@@ -110,7 +117,7 @@ def cause_of(error: BaseException) -> str:
     """
     text = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
     short = text if len(text) <= _LONGEST_CAUSE else f"{text[:_LONGEST_CAUSE]}..."
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+    return printable(" ".join(short.split()))  # NumPy's run over several lines
 
 
 def _damaged(path: str | os.PathLike[str], kind: str | None, cause: str) -> ArchiveError:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.errors import ArgumentError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -21,6 +23,14 @@ class TreeClass(NamedTuple):
 
     projective: bool = False
     single_root: bool = True
+
+    @classmethod
+    def of(cls, projective: bool, single_root: bool) -> TreeClass:
+        """The class of two flags that a user gave; anything but true or false is an error, "no" among them."""
+        for name, flag in (("projective", projective), ("single_root", single_root)):
+            if not isinstance(flag, bool | np.bool_):
+                raise ArgumentError(f"{name} is {flag!r}; expected True or False")
+        return cls(bool(projective), bool(single_root))
 
     def __str__(self) -> str:
         kind = "projective" if self.projective else "non-projective"

@@ -44,6 +44,19 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def remedy(error: OSError) -> str:
+    """What to do about a file that cannot be written.
+
+    >>> remedy(FileNotFoundError(errno.ENOENT, "No such file or directory"))
+    'create its folder first, or choose another name'
+    """
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return "create its folder first, or choose another name"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        return "make room, or choose another name"
+    return "choose another name"
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[BinaryIO]:
     """A new file that takes the path's name if all goes well, and is removed otherwise."""

@@ -5,14 +5,15 @@ The command line makes its options from these declarations, and the checks read 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from math import inf, isfinite
 from numbers import Integral, Real
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from headway.errors import TrainingError
+from headway.errors import ArgumentError, TrainingError
 
 LARGEST_WHOLE = 2**63 - 1  # what an array can hold
 
@@ -56,6 +57,18 @@ def choices_of(kind: type, name: str) -> tuple[str, ...]:
     hint = hints_of(kind)[name]
     literals = [hint] if get_origin(hint) is Literal else [each for each in get_args(hint) if get_args(each)]
     return tuple(value for literal in literals for value in get_args(literal))
+
+
+Made = TypeVar("Made")
+
+
+def settings_of(kind: Callable[..., Made], given: Mapping[str, Any]) -> Made:
+    """Settings with these fields given; an error names one that does not exist."""
+    known = hints_of(cast(type, kind))
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
+    return kind(**given)
 
 
 def require_choices(settings: Any) -> None:

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+_JOINERS = "\u200c\u200d"  # not printable, but part of how words are spelt
+
+
+def printable(text: str) -> str:
+    """Text from a file or a user, made safe for a terminal: control characters are escaped, line ends among them.
+
+    >>> print(printable("Zoë\\x1b[2J"))
+    Zoë\\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in _JOINERS else ascii(c)[1:-1] for c in text)
+
 
 class HeadwayError(Exception):
     r"""Anything that went wrong and that Headway can name.
@@ -13,8 +26,11 @@ class HeadwayError(Exception):
     """
 
     def __str__(self) -> str:
-        message = super().__str__()
-        return message if message.isprintable() else "".join(map(_escaped, message))
+        return printable(super().__str__())
+
+
+class ArgumentError(HeadwayError, ValueError, TypeError):
+    """An argument that a function cannot work with: a count below 1, say, or something that is no sentence."""
 
 
 class MissingExtraError(HeadwayError):
@@ -114,7 +130,3 @@ class CheckpointError(ArchiveError):
 
 class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]

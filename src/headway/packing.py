@@ -15,13 +15,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.archive import Archive
-from headway.errors import TrainingError
+from headway.errors import ArgumentError, TrainingError
 from headway.saved_values import numbers_in_range
 
 Weights = NDArray[np.floating[Any]]
@@ -126,6 +127,8 @@ def read_weights(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> We
 
 def packed(archive: Archive, max_megabytes: float) -> Archive:
     """The archive with its weights packed so that the file has no more than so many million bytes."""
+    if not isinstance(max_megabytes, Real) or not max_megabytes > 0:
+        raise ArgumentError(f"max_megabytes is {max_megabytes!r}; expected a number above 0")
     vectors = {name: array for name, array in archive.arrays.items() if name.endswith("weights")}
     others = {name: array for name, array in archive.arrays.items() if name not in vectors}
     text = json.dumps(archive.data, ensure_ascii=False).encode()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+from headway.errors import ArgumentError
+
 R = TypeVar("R")
 
 _SLICES_PER_WORKER = 4  # so that a worker with short sentences takes more of them
@@ -85,8 +87,8 @@ def executor_for(threads: int | None) -> Executor:
     >>> executor_for(1), executor_for(3)
     (Serial(), Threads(workers=3))
     """
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}; expected at least 1, or None for every core")
+    if threads is not None and (not hasattr(threads, "__index__") or threads < 1):
+        raise ArgumentError(f"threads is {threads!r}; expected at least 1, or None for every core")
     workers = threads or os.cpu_count() or 1
     return SERIAL if workers == 1 else Threads(workers)
 

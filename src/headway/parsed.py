@@ -14,7 +14,7 @@ from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
 from headway.models.stretches import arc_probabilities
 from headway.treebank import Sentence
-from headway.treebank.annotations import offsets_of
+from headway.treebank.annotations import features_of, multiword_tokens, offsets_of
 
 UNSURE_BELOW = 0.7  # arcs less probable than this are dashed in pictures
 
@@ -79,7 +79,11 @@ class Parsed:
         return self.sentence.to_conllu()
 
     def to_json(self) -> dict[str, Any]:
-        """The parsed sentence as plain data: one dictionary per word, every arc with its probability."""
+        """The parsed sentence as plain data: one dictionary per word, every arc with its probability.
+
+        `feats` has the features by name, true for one without a value. Multiword tokens are listed beside the words, by
+        the first and the last of theirs.
+        """
         s, confidence = self.sentence, self.confidence
         offsets = self.offsets or (None,) * len(s)
         words = [
@@ -89,7 +93,7 @@ class Parsed:
                 "lemma": s.lemmas[m - 1],
                 "upos": s.upos[m - 1],
                 "xpos": s.xpos[m - 1],
-                "feats": s.feats[m - 1],
+                "feats": features_of(s.feats[m - 1]),
                 "head": int(self.heads[m]),
                 "label": self.labels[m],
                 "probability": round(float(confidence.arcs[m]), 6),
@@ -97,10 +101,25 @@ class Parsed:
             }
             for m in range(1, len(s) + 1)
         ]
-        return {"words": words, "probability": confidence.tree, "status": str(self.status), "gap": self.gap}
+        tokens = [
+            {
+                "first": t.first,
+                "last": t.last,
+                "form": t.form,
+                "offsets": _from(offsets[t.first - 1], offsets[t.last - 1]),
+            }
+            for t in multiword_tokens(s)
+        ]
+        proof = {"probability": confidence.tree, "status": str(self.status), "gap": self.gap}
+        return {"words": words, "multiword_tokens": tokens, **proof}
 
     def to_svg(self, *, unsure_below: float = UNSURE_BELOW) -> str:
         """The tree as a picture: arcs are shaded by probability, and dashed below one. Notebooks show it."""
         return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, unsure_below=unsure_below))
 
     _repr_svg_ = to_svg
+
+
+def _from(first: tuple[int, int] | None, last: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The place of a token that begins and ends with these words."""
+    return None if first is None or last is None else (first[0], last[1])

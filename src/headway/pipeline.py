@@ -1,8 +1,10 @@
 """The two stories: `Parser.train`, from a treebank to a parser, and `Parser.parse`, from sentences to trees.
 
+```python
 parser = Parser.train("train.conllu", dev="dev.conllu")
 for parsed in parser.parse(read_treebank("new.conllu")):
     print(parsed.to_conllu())
+```
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
+from headway.declared import settings_of
 from headway.embedded import embedded_model
-from headway.errors import TrainingError
+from headway.errors import ArgumentError, TrainingError
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
 from headway.models.portions import portions
@@ -22,7 +25,7 @@ from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
 from headway.packing import packed
-from headway.parallel import executor_for
+from headway.parallel import Executor, executor_for
 from headway.parsed import Parsed
 from headway.text.saved import text_models_of, with_text_members
 from headway.text.segmenter import Segmenter
@@ -87,7 +90,7 @@ class Parser:
 
         `text` are sentences without trees, on which the `loglinear` learner is to be confident (`entropy_weight`).
         """
-        given = Settings(**settings)
+        given = settings_of(Settings, settings)
         given.require_trees(text=text is not None)
         chosen = given.complete()
         require_trainable(chosen)
@@ -121,6 +124,8 @@ class Parser:
         if fixed := set(settings) - set(RULES_SETTINGS):
             known = ", ".join(RULES_SETTINGS)
             raise TrainingError(f"learning from rules has no setting {min(fixed)!r}; there are {known}")
+        if not isinstance(rules, Rules | str | os.PathLike):
+            raise ArgumentError(f"expected rules or the path of a file of rules, got {type(rules).__name__}")
         chosen = Settings(**{**RULES_DEFAULTS, **settings}).complete()
         read = rules if isinstance(rules, Rules) else read_rules(os.fspath(rules))
         sentences = training_text(text, name_of_source(text, "the text"))
@@ -140,7 +145,7 @@ class Parser:
         """
         from headway.training.grammar_trainer import train_grammar_model
 
-        chosen = GrammarSettings(**settings).complete()
+        chosen = settings_of(GrammarSettings, settings).complete()
         frame = Settings(projective=True, single_root=chosen.single_root, tags=chosen.tags, seed=chosen.seed).complete()
         given = annotated_trees(train, frame.trees, name_of_source(train, "the training data"))
         trees = of_class(given, frame.trees)
@@ -230,10 +235,14 @@ class Parser:
         sentence found so far. `status` and `gap` say what is proved. Sentences of more than 1,000 words are parsed in
         stretches (`headway.models.stretches`).
         """
-        options = Options(mbr, exact, seconds)
+        options, executor = Options(mbr, exact, seconds), executor_for(threads)
         if isinstance(text, str | Sentence) or is_tokens(text):
-            return next(self._parse([cast(Text, text)], options, threads, retag))
-        return self._parse(text, options, threads, retag)
+            return next(self._parse([cast(Text, text)], options, executor, retag))
+        if isinstance(text, bytes) or not isinstance(text, Iterable):
+            raise _no_sentence(text)
+        for each in text if isinstance(text, list | tuple) else ():
+            _require_sentence(each)
+        return self._parse(text, options, executor, retag)
 
     def parse_text(
         self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1
@@ -243,6 +252,8 @@ class Parser:
 
     def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
         """The sentences of a text, split into words; `offset` is where it begins in a larger one."""
+        if not isinstance(text, str):
+            raise ArgumentError(f"expected a text, got {type(text).__name__}; give one string")
         return self._require_segmenter().sentences(text, offset)
 
     def _require_segmenter(self) -> Segmenter:
@@ -252,8 +263,7 @@ class Parser:
             )
         return self.segmenter
 
-    def _parse(self, texts: Iterable[Text], options: Options, threads: int, retag: bool) -> Iterator[Parsed]:
-        executor = executor_for(threads)
+    def _parse(self, texts: Iterable[Text], options: Options, executor: Executor, retag: bool) -> Iterator[Parsed]:
         for portion in portions(map(self._sentence, texts)):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
             for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
@@ -264,9 +274,22 @@ class Parser:
         """Words, whatever was given."""
         if isinstance(text, Sentence):
             return text
+        _require_sentence(text)
         if self.needs_tags:
             raise TrainingError(
                 "the model has no tagger, as it was trained on gold tags; give it sentences with tags "
                 "(Sentence.from_words), or train one with tags='predicted'"
             )
         return self._require_segmenter().sentence(text) if isinstance(text, str) else sentence_of(text)
+
+
+def _require_sentence(given: object) -> None:
+    if not (isinstance(given, str | Sentence) or is_tokens(given) or given == []):
+        raise _no_sentence(given)
+
+
+def _no_sentence(given: object) -> ArgumentError:
+    return ArgumentError(
+        f"expected a sentence (a string, a list of tokens, a Sentence) or many, got {type(given).__name__}; "
+        "read files with headway.read_treebank"
+    )

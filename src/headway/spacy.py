@@ -1,9 +1,11 @@
 """Headway as a component of spaCy pipelines: the extra `spacy`.
 
+```python
 nlp = spacy.blank("en")
 nlp.add_pipe("headway", config={"model": "en"})       # or the path of a saved parser
 for token in nlp("Dogs bark."):
     print(token, token.dep_, token.head, token._.arc_probability)
+```
 
 Sets heads, labels and sentence starts, `token._.arc_probability` (of the token's head, whatever the label; None for
 white space), and, where the doc has none and the parser has a tagger, tags, morphology and lemmas.

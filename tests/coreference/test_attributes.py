@@ -174,8 +174,8 @@ def test_no_mentions() -> None:
     ("wrong", "cause"),
     [
         (Sentence.from_words(["a"]), "has no heads"),
-        (Sentence.from_words("ab", heads=[-1, 2, 1]), "form a cycle"),
-        (Sentence.from_words("ab", heads=[-1, 2, -1], partial=True), "has no head"),
+        (Sentence.from_words(["a", "b"], heads=[-1, 2, 1]), "form a cycle"),
+        (Sentence.from_words(["a", "b"], heads=[-1, 2, -1], partial=True), "has no head"),
     ],
 )
 def test_a_tree_is_needed(wrong: Sentence, cause: str) -> None:

@@ -138,7 +138,7 @@ def test_sentences_are_numbered() -> None:
     ("wrong", "cause"),
     [
         (Sentence.from_words(["a"], upos=["NOUN"]), "has no heads"),
-        (Sentence.from_words("ab", upos=["NOUN"] * 2, heads=[-1, 2, 1]), "form a cycle"),
+        (Sentence.from_words(["a", "b"], upos=["NOUN"] * 2, heads=[-1, 2, 1]), "form a cycle"),
         (Sentence.from_words(["a"], heads=[-1, 0], labels=[None, "root"]), "lacks UPOS or DEPREL"),
         (Sentence.from_words(["a"], upos=["NOUN"], heads=[-1, 0]), "lacks UPOS or DEPREL"),
     ],

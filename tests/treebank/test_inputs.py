@@ -190,3 +190,16 @@ def test_text_needs_a_splitter(format: InputFormat) -> None:
         assert isinstance(found, Input)
         with pytest.raises(ValueError, match=f"an input of {format} has to be split into words; give a splitter"):
             [list(portion) for portion in found.portions(None)]
+
+
+def test_heads_that_will_be_overwritten_may_be_missing() -> None:
+    rows = ["1\ta\t_\t_\t_\t_\t2\tdet\t_\t_", "2\tdog\t_\t_\t_\t_\t_\t_\t_\t_", "3\tbarks\t_\t_\t_\t_\t_\troot\t_\t_"]
+    with open_input(io.BytesIO("\n".join([*rows, "", ""]).encode()), "conllu") as found:
+        ((sentence,),) = found.portions(None)
+    assert sentence.forms == ("a", "dog", "barks")
+    assert sentence.heads is sentence.labels is None
+    with (
+        open_input(io.BytesIO(rows[0].replace("\t2\t", "\t7\t").encode()), "conllu") as found,
+        pytest.raises(TreebankError, match="the HEAD of word 1 is '7'"),
+    ):
+        list(next(iter(found.portions(None))))

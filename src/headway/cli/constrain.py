@@ -13,10 +13,10 @@ from headway.cli import options
 from headway.cli.failures import require_one_standard_input
 from headway.cli.reading import load_parser
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed, summed_or_none
-from headway.cli.tables import printable, table
+from headway.cli.tables import table
 from headway.cli.train import checkpoint_for, resumable, summary
 from headway.embedded import embedded_model
-from headway.errors import TrainingError
+from headway.errors import TrainingError, printable
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 
 if TYPE_CHECKING:

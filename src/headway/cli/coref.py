@@ -19,9 +19,9 @@ from headway.cli.failures import Skipped, require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.signals import if_interrupted
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
-from headway.cli.tables import counted, printable, table
+from headway.cli.tables import counted, table
 from headway.coreference.settings import ResolverSettings
-from headway.errors import TreebankError
+from headway.errors import TreebankError, printable
 
 if TYPE_CHECKING:
     from headway.coreference import CoreferenceScores, Document

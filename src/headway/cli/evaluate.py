@@ -14,7 +14,8 @@ import typer
 from headway.cli import options
 from headway.cli.failures import require_one_standard_input
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
-from headway.cli.tables import printable, table
+from headway.cli.tables import table
+from headway.errors import printable
 
 if TYPE_CHECKING:
     from headway.evaluation import Conll2018Scores, Interval, PairedBootstrap, Row, Scores, SignTest

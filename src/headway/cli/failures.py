@@ -17,7 +17,7 @@ import typer
 
 from headway.cli.signals import command_running
 from headway.cli.tables import counted
-from headway.errors import HeadwayError, TreebankError
+from headway.errors import HeadwayError, TreebankError, printable
 
 
 @contextmanager
@@ -35,23 +35,23 @@ def in_one_sentence() -> Iterator[None]:
     except MemoryError:
         raise failed("out of memory; use less data, fewer threads or a larger machine") from None
     except OSError as error:
-        where = f"{os.fspath(error.filename)!s}: " if error.filename is not None else ""
+        where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
         raise failed(f"{where}{error.strerror or error}") from None
     except KeyboardInterrupt as error:
-        typer.echo(f"\nheadway: interrupted{error}", err=True)
+        typer.echo(f"\nheadway: interrupted{printable(str(error))}", err=True)
         raise typer.Exit(130) from None
 
 
 def failed(sentence: str) -> typer.Exit:
     """Print what went wrong, and return the exception to raise."""
-    typer.echo(f"headway: error: {sentence}", err=True)
+    typer.echo(f"headway: error: {printable(sentence)}", err=True)
     return typer.Exit(1)
 
 
 def note(sentence: str) -> None:
     """Print a note on a terminal; nothing where standard error is a file or a pipe."""
     if sys.stderr.isatty():
-        typer.echo(f"headway: {sentence}", err=True)
+        typer.echo(f"headway: {printable(sentence)}", err=True)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def warnings_in_one_line(category: type[Warning]) -> Iterator[None]:
 
         def show(message: Warning | str, kind: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(kind, category):
-                typer.echo(f"headway: warning: {message}", err=True)
+                typer.echo(f"headway: warning: {printable(str(message))}", err=True)
             else:
                 own(message, kind, *place, **more)
 

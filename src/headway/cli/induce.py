@@ -15,8 +15,8 @@ from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
 from headway.cli.reading import load_parser
 from headway.cli.signals import if_interrupted
-from headway.cli.tables import counted, printable
-from headway.errors import TrainingError
+from headway.cli.tables import counted
+from headway.errors import TrainingError, printable
 from headway.training.grammar_settings import GrammarSettings
 
 if TYPE_CHECKING:

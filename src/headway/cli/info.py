@@ -15,9 +15,9 @@ import typer
 from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed
-from headway.cli.tables import printable, table
+from headway.cli.tables import table
 from headway.embedded import embedded_model
-from headway.errors import TemplateError
+from headway.errors import TemplateError, printable
 
 if TYPE_CHECKING:
     from headway.models.protocol import Description

@@ -23,7 +23,7 @@ from headway.cli.progress import counted
 from headway.cli.reading import load_parser, portions
 from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
-from headway.errors import TrainingError, TreebankError
+from headway.errors import TrainingError, TreebankError, printable
 
 if TYPE_CHECKING:
     from headway.parsed import Parsed
@@ -42,7 +42,6 @@ EXAMPLES = (
 
 _TREE_PROBABILITY = "tree_probability"
 _STATUS = "headway_status"
-_JOINERS = "\u200c\u200d"  # not printable, but part of how words are spelt
 
 
 class Input(StrEnum):
@@ -272,7 +271,7 @@ def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
 
     sentence = found.sentence
     text = comment(sentence, "text") or raw_text([sentence]).text
-    lines = ["".join(c if c.isprintable() or c in _JOINERS else ascii(c)[1:-1] for c in text)]
+    lines = [printable(text)]
     if remarks.marginals:
         lines.append(f"# {_TREE_PROBABILITY} = {found.confidence.tree:.6g}")
     if remarks.status:

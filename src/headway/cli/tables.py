@@ -17,15 +17,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(_line(row, widths) for row in rows)
 
 
-def printable(text: str) -> str:
-    """Text from a file, made safe for a terminal: control characters are escaped.
-
-    >>> printable("nsubj"), printable("a\\x1b[2J")
-    ('nsubj', 'a\\\\x1b[2J')
-    """
-    return text if text.isprintable() else ascii(text)[1:-1]
-
-
 def counted(number: int, what: str) -> str:
     """
     >>> counted(1, "document"), counted(2, "mention")

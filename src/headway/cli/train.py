@@ -14,8 +14,8 @@ from headway.cli import options
 from headway.cli.failures import note, require_one_standard_input, warnings_in_one_line
 from headway.cli.progress import training_progress
 from headway.cli.signals import if_interrupted
-from headway.cli.tables import counted, printable
-from headway.errors import CheckpointError
+from headway.cli.tables import counted
+from headway.errors import CheckpointError, printable
 from headway.training.settings import Settings
 
 if TYPE_CHECKING:

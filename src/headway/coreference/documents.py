@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Ints
 from headway.coreference.entity_marks import MarksError, Span, read_spans, write_spans
-from headway.errors import TreebankError
+from headway.errors import ArgumentError, TreebankError
 from headway.treebank import Place, Sentence, read_treebank, write_treebank
 from headway.treebank.conll_reader import shown
 from headway.treebank.streams import PathOrStream
@@ -387,7 +387,7 @@ def _renumbered(clusters: ArrayLike, count: int) -> Ints:
     """The clusters (count,) numbered from 0 in the order in which they first appear."""
     given = np.asarray(clusters)
     if given.shape != (count,) or (count and given.dtype.kind not in "iu"):
-        raise ValueError(f"clusters is {given.dtype} of shape {given.shape}; expected {count} integers")
+        raise ArgumentError(f"clusters is {given.dtype} of shape {given.shape}; expected {count} integers")
     _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
     rank: Ints = np.argsort(np.argsort(first)).astype(np.int64)
     return rank[inverse]

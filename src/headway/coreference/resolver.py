@@ -1,8 +1,10 @@
 """Coreference from end to end: train a resolver on annotated documents, then find the clusters of others.
 
+```python
 resolver = Resolver.train("train.conllu", dev="dev.conllu")
 for resolved in resolver.resolve(read_documents("new.conllu")):
     print(resolved.document.clusters)
+```
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from headway.coreference.model import CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
 from headway.coreference.scores import score_documents
 from headway.coreference.settings import ResolverSettings
-from headway.errors import TrainingError
+from headway.declared import settings_of
+from headway.errors import ArgumentError, TrainingError
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.monitor import Monitor, Show
 from headway.models.protocol import Options
@@ -57,7 +60,7 @@ class Resolver:
 
         With `dev`, the pass with the best CoNLL average is kept, and training stops early.
         """
-        chosen = ResolverSettings(**settings).complete()
+        chosen = settings_of(ResolverSettings, settings).complete()
         documents = _documents(train, "the training data")
         coder, sieves = MentionCoder.learn(documents), Sieves(chosen.mentions, chosen.sentences)
         trees = _trees(documents, coder, sieves, chosen)
@@ -106,6 +109,8 @@ class Resolver:
 
 def _documents(source: Source, name: str) -> list[Document]:
     shown = str(source) if isinstance(source, (str, os.PathLike)) else name
+    if not isinstance(source, Iterable | str | os.PathLike):
+        raise ArgumentError(f"{name}: expected a path or documents, got {type(source).__name__}")
     documents = list(read_documents(source) if isinstance(source, (str, os.PathLike)) else source)
     if not any(document.mentions for document in documents):
         raise TrainingError(f"{shown}: no Entity= marks in MISC; give documents with annotated mentions")

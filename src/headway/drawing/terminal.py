@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from headway.drawing.text_width import columns, cut
 from headway.drawing.trees import arc_probabilities, tree_of
+from headway.errors import printable
 from headway.treebank import Sentence
 from headway.treebank.trees import children_of
 
@@ -36,7 +37,6 @@ _JOINTS = {
     (True, True, True): "┼",
 }
 _ASCII = str.maketrans("┌┬└┴├┼│─═►", "..''++|-=>")
-_HARMLESS = "\u200c\u200d"  # joiners, which are part of the spelling of words
 
 _Paint = Literal["arc", "root", "tag", "label", "unsure"]
 _ANSI: dict[_Paint, str] = {"arc": "36", "root": "1", "tag": "90", "label": "32", "unsure": "1;31"}
@@ -99,22 +99,13 @@ def _remarks(probabilities: ArrayLike | None, unsure_below: float | None, n: int
 def _rows(sentence: Sentence, labels: Sequence[str], remarks: Sequence[str], ellipsis: str) -> list[_Row]:
     return [
         _Row(
-            cut(_shown(form), _LONGEST_WORD, ellipsis),
-            "" if tag == "_" else cut(_shown(tag), _LONGEST_LABEL, ellipsis),
-            cut(_shown(label), _LONGEST_LABEL, ellipsis),
+            cut(printable(form), _LONGEST_WORD, ellipsis),
+            "" if tag == "_" else cut(printable(tag), _LONGEST_LABEL, ellipsis),
+            cut(printable(label), _LONGEST_LABEL, ellipsis),
             remark,
         )
         for form, tag, label, remark in zip(sentence.forms, sentence.upos, labels[1:], remarks, strict=True)
     ]
-
-
-def _shown(text: str) -> str:
-    """Text from a file, made safe for a terminal: control characters are escaped.
-
-    >>> _shown("a\\x1b[2J"), _shown("naïve")
-    ('a\\\\x1b[2J', 'naïve')
-    """
-    return "".join(c if c.isprintable() or c in _HARMLESS else ascii(c)[1:-1] for c in text)
 
 
 def _room(rows: Sequence[_Row]) -> int:

@@ -11,12 +11,13 @@ from itertools import zip_longest
 from os import PathLike
 from typing import IO, Any, TypeAlias, cast
 
-from headway.errors import EvaluationError
+from headway.errors import ArgumentError, EvaluationError
 from headway.treebank import Sentence, read_treebank, require_tree
 
 _Readable: TypeAlias = str | PathLike[str] | IO[Any]
 Source: TypeAlias = _Readable | Iterable[Sentence]
 
+_END = object()  # after the last sentence
 _REMEDY = "give two files of the same words, or score words that differ with --conll2018 (evaluate_conll2018)"
 
 
@@ -24,6 +25,8 @@ def sentences_of(source: Source) -> Iterator[Sentence]:
     """The sentences of a path ("-" is standard input), of an open file, or of any iterable of sentences."""
     if isinstance(source, str | PathLike) or hasattr(source, "read"):
         return read_treebank(cast(_Readable, source))
+    if not isinstance(source, Iterable):
+        raise ArgumentError(f"expected a path, an open file or sentences, got {type(source).__name__}")
     return iter(source)
 
 
@@ -38,10 +41,13 @@ def in_step(gold: Source, predicted: Source) -> Iterator[tuple[Sentence, Sentenc
     """Pairs of sentences with the same words, one with the gold tree and one with the predicted tree."""
     golds, predictions = two_sources(gold, predicted)
     last = ("its start", "its start")
-    for one, other in zip_longest(golds, predictions):
-        if other is None:
-            raise _left_over(one, "gold", "predicted", last[1])
-        if one is None:
+    for one, other in zip_longest(golds, predictions, fillvalue=_END):
+        for each in (one, other):
+            if each is not _END and not isinstance(each, Sentence):
+                raise ArgumentError(f"expected sentences, got {type(each).__name__} among them")
+        if not isinstance(other, Sentence):
+            raise _left_over(cast(Sentence, one), "gold", "predicted", last[1])
+        if not isinstance(one, Sentence):
             raise _left_over(other, "predicted", "gold", last[0])
         require_same_words(one, other, _REMEDY)
         last = (str(one.place), str(other.place))

@@ -7,6 +7,7 @@ sums would round away what tells trees apart, so `first_order` hands them to `an
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headway.arrays import Bools, Floats, Ints
-from headway.errors import DtypeError, LengthsError, ScoresError, ShapeError
+from headway.errors import ArgumentError, DtypeError, HeadwayError, LengthsError, ScoresError, ShapeError
 from headway.inference.jit import kernel
 from headway.parallel import Executor, run_slices
 
@@ -103,7 +104,7 @@ class Batch:
 
 def as_batch(scores: ArrayLike, lengths: ArrayLike | None = None) -> Batch:
     """Check scores (n+1, n+1) or (B, N+1, N+1) and lengths; raise an error that names the cell or sentence."""
-    array = as_floats(scores, "scores")
+    array = as_scores(scores)
     single = array.ndim == 2
     if single and lengths is not None:
         raise LengthsError("lengths belong to a padded batch; one matrix is its own length")
@@ -127,12 +128,37 @@ def one_sentence(scores: Floats, b: int, n: int) -> Batch:
     return as_batch(scores[b, : n + 1, : n + 1].copy())
 
 
+def as_scores(values: ArrayLike, name: str = "scores") -> Floats:
+    """Scores as floats; a masked cell of a `numpy.ma` array is forbidden, -inf."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "fiu":
+        return np.ascontiguousarray(np.ma.filled(values.astype(np.float64), -np.inf))
+    return as_floats(values, name)
+
+
 def as_floats(values: ArrayLike, name: str) -> Floats:
     """A C-contiguous float64 array, from any array of real numbers."""
-    array = np.asarray(values)
+    array = as_array(values, name, ShapeError)
     if array.dtype.kind not in "fiu":
         raise DtypeError(f"{name} have dtype {array.dtype}; expected real numbers (float64)")
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def as_array(values: ArrayLike, name: str, error: type[HeadwayError]) -> NDArray[Any]:
+    """An array as it is, or made of lists; ragged lists and masked values are an error of that type."""
+    rows = values if isinstance(values, list | tuple) else [values]
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise error(f"{name} have masked values, which stand for no number; fill them in (numpy.ma.filled)")
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise error(f"{name} have rows of different lengths; pad them to one length") from None
+
+
+def as_count(value: int, name: str, least: int = 1) -> int:
+    """A whole number of at least so many."""
+    if not hasattr(value, "__index__") or operator.index(value) < least:
+        raise ArgumentError(f"{name} is {value!r}; expected a whole number, {least} or more")
+    return operator.index(value)
 
 
 def as_function(values: ArrayLike, batch: Batch, name: str) -> Floats:
@@ -186,7 +212,7 @@ def _as_lengths(lengths: ArrayLike | None, scores: Floats) -> Ints:
     size, longest = scores.shape[0], scores.shape[1] - 1
     if lengths is None:
         return np.full(size, longest, dtype=np.int64)
-    array = np.asarray(lengths)
+    array = as_array(lengths, "lengths", LengthsError)
     if array.dtype.kind not in "iu" and array.size > 0:
         raise LengthsError(f"lengths have dtype {array.dtype}; expected integers")
     if array.shape != (size,):

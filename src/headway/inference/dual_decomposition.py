@@ -38,11 +38,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isfinite
+from numbers import Real
 
 import numpy as np
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import NoTreeError
+from headway.errors import ArgumentError, NoTreeError
+from headway.inference.batch import as_count
 from headway.inference.branch_and_bound import branch
 from headway.inference.dual_descent import IMPOSSIBLE, LIMIT, descend
 from headway.inference.head_automata import Parts
@@ -128,11 +131,14 @@ def decode(
     >>> found.heads, found.score, str(found.status)
     (array([-1,  2,  0,  2]), 2.0, 'CERTIFIED')
     """
-    if iterations < 1 or budget < 1:
-        raise ValueError(f"iterations is {iterations} and budget {budget}; expected at least 1")
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds is {seconds}; expected more than 0, or None for no limit")
-    search = _Search(parts, TreeClass(projective, single_root), alpha, lazy, seconds)
+    if not hasattr(parts, "automata"):
+        raise ArgumentError(f"expected SiblingParts, GrandSiblingParts or StateParts, got {type(parts).__name__}")
+    if not isinstance(alpha, Real) or not isfinite(alpha):
+        raise ArgumentError(f"alpha is {alpha!r}; expected a finite number")
+    if seconds is not None and (not isinstance(seconds, Real) or not seconds > 0):
+        raise ArgumentError(f"seconds is {seconds!r}; expected more than 0, or None for no limit")
+    iterations, budget = as_count(iterations, "iterations"), as_count(budget, "budget")
+    search = _Search(parts, TreeClass.of(projective, single_root), alpha, lazy, seconds)
     most = work / search.cost_of_step
     iterations, budget = max(1, int(min(iterations, most))), max(1, int(min(budget, most)))
     if not exact:

@@ -38,7 +38,7 @@ def argmax(
     array([-1,  2,  0])
     """
     batch = as_batch(scores, lengths)
-    heads: Ints = batch.unbatch(best_heads(batch, TreeClass(projective, single_root), executor_for(threads)))
+    heads: Ints = batch.unbatch(best_heads(batch, TreeClass.of(projective, single_root), executor_for(threads)))
     return heads
 
 
@@ -57,7 +57,7 @@ def log_partition(
     3.0
     """
     batch = as_batch(scores, lengths)
-    trees = TreeClass(projective, single_root)
+    trees = TreeClass.of(projective, single_root)
     log_z = tree_sums(batch, trees, executor_for(threads))
     require_trees(log_z > -np.inf, batch, trees)
     return batch.unbatch(log_z)
@@ -79,7 +79,7 @@ def marginals(
            [0. , 0.5, 0. ]])
     """
     batch = as_batch(scores, lengths)
-    mu: Floats = batch.unbatch(arc_marginals(batch, TreeClass(projective, single_root), executor_for(threads))[1])
+    mu: Floats = batch.unbatch(arc_marginals(batch, TreeClass.of(projective, single_root), executor_for(threads))[1])
     return mu
 
 

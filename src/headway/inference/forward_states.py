@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints
-from headway.errors import ScoresError, ShapeError, SizeError
+from headway.errors import ArgumentError, ScoresError, ShapeError, SizeError
 from headway.inference.batch import as_floats
 
 Symbols: TypeAlias = tuple[int, ...]
@@ -141,7 +141,7 @@ def frequent_prefixes(
     ((), (3,), (3, 1))
     """
     if minimum < 1:
-        raise ValueError(f"minimum is {minimum}; expected at least 1")
+        raise ArgumentError(f"minimum is {minimum}; expected at least 1")
     seen: Counter[Symbols] = Counter({(): 0})
     for sequence, count in _weighted(sequences, counts).items():
         for end in range(len(sequence) + 1):
@@ -180,7 +180,7 @@ def group_average(vectors: ArrayLike, clusters: int) -> Ints:
     [0, 1, 0, 2]
     """
     if clusters < 1:
-        raise ValueError(f"clusters is {clusters}; expected at least 1")
+        raise ArgumentError(f"clusters is {clusters}; expected at least 1")
     sums = _directions(as_floats(vectors, "vectors"))
     n = len(sums)
     if n > MOST_VECTORS:
@@ -344,6 +344,6 @@ def _weighted(sequences: Sequence[Sequence[int]], counts: Sequence[int] | None) 
     for place, sequence in enumerate(sequences):
         count = 1 if counts is None else int(counts[place])
         if count < 0:
-            raise ValueError(f"counts[{place}] is {count}; expected 0 or more")
+            raise ArgumentError(f"counts[{place}] is {count}; expected 0 or more")
         total[tuple(int(symbol) for symbol in sequence)] += count
     return total

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Bools, Floats, Ints
 from headway.errors import ScoresError, ShapeError
-from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats
+from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats, as_scores
 from headway.inference.candidates import Candidates, candidates
 from headway.inference.jit import kernel, part
 from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, SIBLINGS, PartKind, places, starts_in_a_row
@@ -482,7 +482,7 @@ def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
 
 def _gather(dense: ArrayLike, kind: PartKind, these: Candidates) -> Floats:
     """The cells of a dense array that the parts read; START and END are the head itself there."""
-    array, expected = as_floats(dense, kind.name), (these.n + 1,) * len(kind.roles)
+    array, expected = as_scores(dense, kind.name), (these.n + 1,) * len(kind.roles)
     if array.shape != expected:
         raise ShapeError(f"{kind.name} have shape {array.shape}; expected {expected}, [{', '.join(kind.roles)}]")
     nodes = kind.nodes(these)

@@ -7,12 +7,13 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Ints, TreeClass
 from headway.errors import HeadsError
+from headway.inference.batch import as_array
 from headway.inference.jit import kernel, part
 
 
 def as_heads(heads: ArrayLike, n: int) -> Ints:
     """An int64 array (n+1,) with a head 0..n for every word; anything else is an error that names the word."""
-    array = np.asarray(heads)
+    array = as_array(heads, "heads", HeadsError)
     if array.dtype.kind not in "iu":
         raise HeadsError(f"heads have dtype {array.dtype}; expected integers")
     if array.shape != (n + 1,):

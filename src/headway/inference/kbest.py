@@ -17,16 +17,14 @@ from itertools import count
 import numpy as np
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.inference.batch import Batch
+from headway.inference.batch import Batch, as_count
 from headway.inference.first_order import try_best_heads
 from headway.parallel import Executor
 
 
 def kbest(sentence: Batch, k: int, trees: TreeClass, executor: Executor) -> list[tuple[Ints, float]]:
     """At most k (heads, score) of one sentence, best first; fewer when there are fewer trees."""
-    if k < 1:
-        raise ValueError(f"k is {k}; expected at least 1")
-    scores = sentence.scores[0]
+    k, scores = as_count(k, "k"), sentence.scores[0]
     n = len(scores) - 1
     order = count()  # breaks ties in the heap by age, so that arrays are never compared
     heap: list[tuple[float | Fraction, int, Ints, _Part]] = []

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints
 from headway.errors import HeadsError, ShapeError
-from headway.inference.batch import as_floats
+from headway.inference.batch import as_array, as_floats, as_scores
 from headway.inference.first_order import argmax
 from headway.inference.sampling import as_generator
 from headway.inference.tree_distribution import TreeDistribution
@@ -38,7 +38,7 @@ class LabelledTreeDistribution:
         lengths: ArrayLike | None = None,
         threads: int | None = None,
     ) -> None:
-        self._scores = as_floats(np.array(scores), "scores")
+        self._scores = np.array(as_scores(scores))
         if self._scores.ndim not in (3, 4) or self._scores.shape[-1] == 0:
             raise ShapeError(
                 f"scores have shape {self._scores.shape}; expected (n+1, n+1, L) or (B, N+1, N+1, L), L >= 1"
@@ -88,9 +88,10 @@ class LabelledTreeDistribution:
         far its own value is from that mean, where the arc is in the tree.
         """
         share = self.label_probabilities
-        if np.shape(f) != share.shape:
-            raise ShapeError(f"f has shape {np.shape(f)}; expected that of scores, {share.shape}")
-        values = np.where(share > 0, as_floats(f, "f"), 0.0)
+        given = as_floats(f, "f")
+        if given.shape != share.shape:
+            raise ShapeError(f"f has shape {given.shape}; expected that of scores, {share.shape}")
+        values = np.where(share > 0, given, 0.0)
         mean = (share * values).sum(axis=-1)
         arcs = self.arcs.covariance_with_arcs(mean)
         result: Floats = share * (arcs[..., None] + self.arc_marginals[..., None] * (values - mean[..., None]))
@@ -112,7 +113,7 @@ class LabelledTreeDistribution:
     def score(self, heads: ArrayLike, labels: ArrayLike) -> Any:
         """Sum of the labelled arcs' scores; -inf for what is not a tree of the class."""
         valid = self.arcs.score(heads) > -np.inf
-        chosen = self._chosen(np.asarray(heads), np.asarray(labels))
+        chosen = self._chosen(np.asarray(heads), as_array(labels, "labels", HeadsError))
         total = np.where(valid, np.apply_along_axis(math.fsum, -1, chosen), -np.inf)
         return float(total) if total.ndim == 0 else total
 

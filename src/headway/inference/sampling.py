@@ -23,9 +23,10 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Bools, Floats, Ints, TreeClass
+from headway.errors import ArgumentError
 from headway.inference import eisner
 from headway.inference.any_scale import arc_sums
-from headway.inference.batch import Batch
+from headway.inference.batch import Batch, as_count
 from headway.inference.first_order import arc_marginals, tree_sums
 from headway.inference.jit import kernel
 from headway.parallel import Executor
@@ -38,7 +39,10 @@ _CHUNK = 1024
 
 def as_generator(rng: np.random.Generator | int) -> np.random.Generator:
     """A generator as it is, or one from a seed."""
-    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    try:
+        return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"rng is {rng!r}; expected a numpy.random.Generator or a seed, 0 or more") from None
 
 
 def sample(
@@ -50,9 +54,7 @@ def sample(
     executor: Executor,
 ) -> Ints:
     """k trees (k, n+1) of one sentence, whose marginals are `mu`."""
-    if k < 0:
-        raise ValueError(f"k is {k}; expected 0 or more")
-    scores = sentence.scores[0]
+    k, scores = as_count(k, "k", least=0), sentence.scores[0]
     if len(scores) == 1 or k == 0:
         return np.full((k, len(scores)), -1, dtype=np.int64)
     if sentence.wide is not None:
@@ -112,9 +114,7 @@ def sample_without_replacement(
     executor: Executor,
 ) -> Ints:
     """At most k distinct trees (fewer only if there are fewer), in the order drawn."""
-    if k < 1:
-        raise ValueError(f"k is {k}; expected at least 1")
-    n = len(sentence.scores[0]) - 1
+    k, n = as_count(k, "k"), len(sentence.scores[0]) - 1
     heads = np.full((1, n + 1), -1, dtype=np.int64)
     prefixes, log_p, gumbel = sentence.scores, np.zeros(1), np.zeros(1)
     for m in range(1, n + 1):

@@ -6,13 +6,14 @@ Every function returns a new array and leaves its input alone.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats
 from headway.errors import ArcError, ShapeError
-from headway.inference.batch import as_floats
+from headway.inference.batch import as_scores
 
 Arc = tuple[int, int]
 
@@ -24,7 +25,7 @@ def from_modifier_head(scores: ArrayLike) -> Floats:
     array([[0., 7.],
            [0., 0.]])
     """
-    array = as_floats(scores, "scores")
+    array = as_scores(scores)
     _require_square(array)
     return np.ascontiguousarray(np.swapaxes(array, -1, -2))
 
@@ -37,7 +38,7 @@ def from_root_on_diagonal(scores: ArrayLike) -> Floats:
            [0., 0., 1.],
            [0., 2., 0.]])
     """
-    array = as_floats(scores, "scores")
+    array = as_scores(scores)
     _require_square(array)
     n = array.shape[-1]
     result = np.zeros((*array.shape[:-2], n + 1, n + 1))
@@ -83,7 +84,10 @@ def forbid(scores: ArrayLike, arcs: Iterable[Arc]) -> Floats:
 
 def checked_arcs(arcs: Iterable[Arc], n: int) -> list[Arc]:
     """The arcs as pairs of ints, or an error naming the one that no tree over n words can have."""
-    pairs = [(int(h), int(m)) for h, m in arcs]
+    try:
+        pairs = [(index(h), index(m)) for h, m in arcs]
+    except (TypeError, ValueError):
+        raise ArcError("expected arcs as pairs of whole numbers, (head, modifier)") from None
     for h, m in pairs:
         if not (0 <= h <= n and 1 <= m <= n and h != m):
             raise ArcError(
@@ -94,7 +98,7 @@ def checked_arcs(arcs: Iterable[Arc], n: int) -> list[Arc]:
 
 
 def _one_sentence(scores: ArrayLike) -> Floats:
-    array = as_floats(scores, "scores")
+    array = as_scores(scores)
     if array.ndim != 2:
         raise ShapeError(f"scores have shape {array.shape}; arcs are required or forbidden one sentence at a time")
     _require_square(array)

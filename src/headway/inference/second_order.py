@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import NoTreeError, PrecisionError, ScoresError, ShapeError
-from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats
+from headway.inference.batch import LARGEST_SCORE, as_batch, as_scores
 from headway.inference.fast_exp import fast_exp
 from headway.inference.heads import as_heads, is_in_class
 from headway.inference.jit import kernel, part
@@ -45,10 +45,10 @@ class SiblingDistribution:
     """
 
     def __init__(self, arcs: ArrayLike, siblings: ArrayLike, single_root: bool = True) -> None:
-        self._arcs = as_batch(np.array(arcs)).scores[0]
+        self._arcs = as_batch(np.array(as_scores(arcs))).scores[0]
         self._siblings = _as_siblings(siblings, len(self._arcs))
         self.single_root = single_root
-        self._trees = TreeClass(projective=True, single_root=single_root)
+        self._trees = TreeClass.of(True, single_root)
 
     @property
     def log_partition(self) -> float:
@@ -129,7 +129,7 @@ class SiblingDistribution:
 
 
 def _as_siblings(siblings: ArrayLike, nodes: int) -> Floats:
-    array = as_floats(siblings, "siblings")
+    array = as_scores(siblings, "siblings")
     if array.shape != (nodes, nodes, nodes):
         raise ShapeError(
             f"siblings have shape {array.shape}; expected {(nodes, nodes, nodes)}, [head, sibling, modifier]"

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import HeadsError, PrecisionError, ShapeError
+from headway.errors import ArgumentError, HeadsError, PrecisionError, ShapeError
 from headway.inference import any_scale, joint, kbest, mbr, sampling
 from headway.inference.batch import (
     Batch,
     allowed,
+    as_array,
     as_batch,
+    as_count,
     as_function,
+    as_scores,
 )
 from headway.inference.first_order import (
     arc_covariances,
@@ -63,8 +67,8 @@ class TreeDistribution:
         threads: int | None = None,
     ) -> None:
         # A copy, so that results computed later still belong to the scores given now.
-        self._batch = as_batch(np.array(scores), lengths)
-        self.trees = TreeClass(projective, single_root)
+        self._batch = as_batch(np.array(as_scores(scores)), lengths)
+        self.trees = TreeClass.of(projective, single_root)
         self._executor = executor_for(threads)
 
     @classmethod
@@ -189,8 +193,10 @@ class TreeDistribution:
 
     def renyi(self, alpha: float) -> Any:
         """Renyi entropy: log(sum P^alpha) / (1 - alpha); alpha 1 is Shannon's, inf -log of the largest P."""
-        if not alpha >= 0:
-            raise ValueError(f"alpha is {alpha}; Renyi entropies are defined for alpha >= 0")
+        if not isinstance(alpha, Real) or not alpha >= 0:
+            raise ArgumentError(
+                f"alpha is {alpha!r}; expected a number of at least 0, for which Renyi entropies are defined"
+            )
         if alpha == 1:
             return self.entropy
         if alpha == np.inf:
@@ -209,7 +215,7 @@ class TreeDistribution:
 
     def sample(self, k: int, rng: np.random.Generator | int) -> Ints:
         """k exact, independent trees: (k, n+1), or (B, k, N+1) padded with -1."""
-        generator = sampling.as_generator(rng)
+        generator, k = sampling.as_generator(rng), as_count(k, "k", least=0)
         size, nodes = self._batch.scores.shape[:2]
         result = np.full((size, k, nodes), -1, dtype=np.int64)
         for b, sentence in enumerate(self._batch.sentences()):
@@ -276,6 +282,8 @@ class TreeDistribution:
         return np.maximum(result, 0.0)
 
     def _cross_entropy(self, other: TreeDistribution) -> Floats:
+        if not isinstance(other, TreeDistribution):
+            raise ArgumentError(f"expected another TreeDistribution, got {type(other).__name__}")
         if other._batch.scores.shape != self._batch.scores.shape or (other._batch.lengths != self._batch.lengths).any():
             raise ShapeError("the other distribution is over sentences of other lengths")
         result, _ = _mean_cost(self._mu, other._batch, other._log_z)
@@ -333,11 +341,12 @@ class TreeDistribution:
 
     def _heads(self, heads: ArrayLike) -> Ints:
         """Heads of every sentence, checked, padding cut to what the sentence has."""
-        array = np.asarray(heads)[None] if self._batch.single else np.asarray(heads)
+        given = as_array(heads, "heads", HeadsError)
+        array = given[None] if self._batch.single else given
         size, nodes = self._batch.scores.shape[:2]
         if array.shape != (size, nodes):
             expected = (nodes,) if self._batch.single else (size, nodes)
-            raise HeadsError(f"heads have shape {np.shape(heads)}; expected {expected}")
+            raise HeadsError(f"heads have shape {given.shape}; expected {expected}")
         checked = np.full((size, nodes), -1, dtype=np.int64)
         for b, n in enumerate(self._batch.lengths):
             checked[b, : n + 1] = as_heads(array[b, : n + 1], int(n))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headway.arrays import Ints, TreeClass
-from headway.errors import TrainingError, TreebankError
+from headway.errors import ArgumentError, TrainingError, TreebankError
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import Coded, Coder
 from headway.treebank import Sentence, projectivise, read_treebank, require_partial_tree, require_tree
@@ -78,7 +78,13 @@ def training_text(source: Source, name: str, *, partial: bool = False) -> list[S
     """The sentences of a treebank that have words, with or without trees; with `partial`, some of the heads will do."""
     if isinstance(source, (str, os.PathLike)):
         source = read_treebank(source, partial=partial)
-    sentences = [sentence for sentence in source if len(sentence)]
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
+        raise ArgumentError(f"{name}: expected a path or sentences, got {type(source).__name__}")
+    given = list(source)
+    for each in given:
+        if not isinstance(each, Sentence):
+            raise ArgumentError(f"{name}: expected sentences (headway.Sentence), got {type(each).__name__} among them")
+    sentences = [sentence for sentence in given if len(sentence)]
     if not sentences:
         raise TrainingError(f"{name}: has no sentence with words; there is nothing to learn from")
     return sentences

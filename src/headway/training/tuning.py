@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from headway.declared import settings_of
 from headway.errors import TrainingError
 from headway.learning.monitor import Monitor, Show
 from headway.models.protocol import TreeModel
@@ -92,7 +93,7 @@ def tune(
     **settings: Any,
 ) -> Tuning:
     """Try every C of the grid; without `dev`, the last tenth of the training sentences is held out."""
-    given, run = Settings(**settings), Run(executor_for(threads), show)
+    given, run = settings_of(Settings, settings), Run(executor_for(threads), show)
     given.require_trees(text=text is not None)
     base = given.complete()
     if base.model not in _PREPARATIONS:

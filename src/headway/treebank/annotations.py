@@ -74,6 +74,16 @@ def with_misc_entries(misc: str, **values: str | None) -> str:
     return "|".join(entries) or "_"
 
 
+def features_of(feats: str) -> dict[str, str | bool]:
+    """A FEATS column by name; true for a feature without a value, as CoNLL-X treebanks have them.
+
+    >>> features_of("Case=Nom|Number=Sing"), features_of("_"), features_of("F|S")
+    ({'Case': 'Nom', 'Number': 'Sing'}, {}, {'F': True, 'S': True})
+    """
+    entries = [entry.partition("=") for entry in feats.split("|") if entry not in ("_", "")]
+    return {name: value if equals else True for name, equals, value in entries}
+
+
 class MultiwordToken(NamedTuple):
     """A token of several words, from the `first` to the `last`."""
 

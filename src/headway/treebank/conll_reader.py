@@ -84,14 +84,14 @@ def blocks(stream: BufferedReader) -> Iterator[Block]:
         yield Block(b"".join(lines), first)
 
 
-def parse_block(block: Block, source: str, format: Format, *, partial: bool = False) -> Sentence:
-    """The sentence of a block, or a TreebankError that names the line.
+def parse_block(block: Block, source: str, format: Format, *, partial: bool = False, trees: bool = True) -> Sentence:
+    """The sentence of a block, or a TreebankError that names the line; without `trees`, it has none.
 
     >>> parse_block(Block(b"1\\tGo\\tgo\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n", 1), "stream", "conllu").labels
     (None, 'root')
     """
     try:
-        return _parse(block, Place(source, block.line), format, partial)
+        return _parse(block, Place(source, block.line), format, partial, trees)
     except _MalformedError as problem:
         raise TreebankError(str(problem), source, block.line + problem.offset) from None
 
@@ -107,7 +107,7 @@ def _skip_past_blank(stream: BufferedReader, *, at_line_start: bool) -> int:
     return count
 
 
-def _parse(block: Block, place: Place, format: Format, partial: bool) -> Sentence:
+def _parse(block: Block, place: Place, format: Format, partial: bool, trees: bool) -> Sentence:
     text = _decode(block)
     lines = text.removesuffix("\n").split("\n")
     newline = "\n"
@@ -132,8 +132,10 @@ def _parse(block: Block, place: Place, format: Format, partial: bool) -> Sentenc
         ids = ids[: len(rows)]
     columns = tuple(zip(*rows, strict=True)) or ((),) * _COLUMNS
     _, forms, lemmas, upos, xpos, feats, head, deprel, deps, misc = columns
-    heads = _heads(ids, head, lines, partial)
-    if "_" in head:
+    heads = _heads(ids, head, lines, partial or not trees)
+    if not trees:
+        heads = None
+    elif "_" in head:
         _refuse_labels_without_heads(head, deprel, lines)
     labels = None if heads is None else (None, *deprel)
     layout = Layout(format, comments, extra_lines, deps, misc, newline)

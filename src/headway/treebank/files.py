@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 
-from headway.errors import TreebankError
+from headway.errors import ArgumentError, TreebankError
 from headway.treebank.conll_reader import Block, blocks, parse_block
 from headway.treebank.conll_writer import to_text
 from headway.treebank.sentence import Format, Sentence
-from headway.treebank.streams import READ_ERRORS, PathOrStream, name_of, open_source, open_target
+from headway.treebank.streams import READ_ERRORS, PathOrStream, name_of, open_source, open_target, require_stream
 
 _FORMATS: dict[str, Format] = {".conllu": "conllu", ".conll": "conllx", ".conllx": "conllx"}
 
@@ -26,6 +26,7 @@ def read_treebank(
     format: Format | None = None,
     skip_bad: Callable[[TreebankError], None] | None = None,
     partial: bool = False,
+    trees: bool = True,
 ) -> Iterator[Sentence]:
     """The sentences of a treebank, one at a time, in flat memory.
 
@@ -33,7 +34,8 @@ def read_treebank(
     reading goes on after the next blank line; a file that cannot be read to its end is still an error.
 
     A sentence in which some words have a HEAD and others "_" is malformed, unless `partial`: the others then have the
-    head -1, unknown. See `require_partial_tree`.
+    head -1, unknown. See `require_partial_tree`. Without `trees`, HEAD and DEPREL are left out, so that "_" may stand
+    anywhere among them.
 
     >>> import io
     >>> stream = io.StringIO("1\\tGo\\tgo\\tVERB\\t_\\t_\\t0\\troot\\t_\\t_\\n")
@@ -41,7 +43,8 @@ def read_treebank(
     [('Go',)]
     """
     _require_format(format)
-    return _sentences(source, format or format_of(source) or "conllu", skip_bad, partial)
+    require_stream(source, "read")
+    return _sentences(source, format or format_of(source) or "conllu", skip_bad, partial=partial, trees=trees)
 
 
 def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, format: Format | None = None) -> None:
@@ -54,9 +57,14 @@ def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, forma
     '1\\tGo\\t_\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n\\n'
     """
     _require_format(format)
+    require_stream(target, "write")
     chosen = format or format_of(target)
+    if not isinstance(sentences, Iterable):
+        raise ArgumentError(f"expected sentences, got {type(sentences).__name__}")
     with open_target(target) as write:
         for sentence in sentences:
+            if not isinstance(sentence, Sentence):
+                raise ArgumentError(f"expected sentences, got {type(sentence).__name__} among them")
             try:
                 write(to_text(sentence, chosen or sentence.layout.format))
             except UnicodeEncodeError as error:
@@ -66,12 +74,15 @@ def write_treebank(sentences: Iterable[Sentence], target: PathOrStream, *, forma
 
 
 def _sentences(
-    source: PathOrStream, format: Format, skip_bad: Callable[[TreebankError], None] | None, partial: bool
+    source: PathOrStream,
+    format: Format,
+    skip_bad: Callable[[TreebankError], None] | None,
+    **heads: bool,
 ) -> Iterator[Sentence]:
     name = name_of(source, "standard input")
     for block in _blocks(source, name):
         try:
-            sentence = parse_block(block, name, format, partial=partial)
+            sentence = parse_block(block, name, format, **heads)
         except TreebankError as error:
             if skip_bad is None:
                 raise
@@ -94,7 +105,7 @@ def _blocks(source: PathOrStream, name: str) -> Iterator[Block]:
 
 def _require_format(format: str | None) -> None:
     if format is not None and format not in _FORMATS.values():
-        raise ValueError(f"format is {format!r}; expected 'conllu' or 'conllx'")
+        raise ArgumentError(f"format is {format!r}; expected 'conllu' or 'conllx'")
 
 
 def format_of(place: PathOrStream) -> Format | None:

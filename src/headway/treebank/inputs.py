@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, Protocol
 
-from headway.errors import TreebankError
+from headway.errors import ArgumentError, TreebankError
 from headway.treebank.annotations import with_first_comments
 from headway.treebank.files import format_of, read_treebank
 from headway.treebank.raw_text import one_sentence_per_line, paragraphs, pretokenised, split_paragraphs
@@ -53,10 +53,11 @@ class Input:
     ) -> Iterator[Iterable[Sentence]]:
         """The sentences, in portions to be parsed together: each paragraph or line that is `typed`, otherwise one.
 
-        Text and lines need a splitter. `skip_bad` is as for `read_treebank`.
+        The sentences of a treebank come without its trees. Text and lines need a splitter. `skip_bad` is as for
+        `read_treebank`.
         """
         if self.format == "conllu" or self.format == "conllx":
-            yield read_treebank(self.source, format=self.format, skip_bad=skip_bad)
+            yield read_treebank(self.source, format=self.format, skip_bad=skip_bad, trees=False)
         elif typed:
             yield from self._groups(splitter, typed=True)
         else:
@@ -78,7 +79,7 @@ class Input:
             yield from ([sentence] for sentence in pretokenised(self.source))
             return
         if splitter is None:
-            raise ValueError(f"an input of {self.format} has to be split into words; give a splitter")
+            raise ArgumentError(f"an input of {self.format} has to be split into words; give a splitter")
         if self.format == "lines":
             yield from ([splitter.sentence(line, offset)] for offset, line in one_sentence_per_line(self.source))
             return

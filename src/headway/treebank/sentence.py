@@ -246,6 +246,8 @@ def _named(sentence: Sentence, word: int) -> str:
 
 def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:
     """The values, if a file can hold them: text without tabs or line ends, never empty."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TreebankError(f"{name} are {type(values).__name__}; expected a list of strings, one per word")
     column = tuple(values)
     for position, value in enumerate(column, start=1):
         if not isinstance(value, str) or not value or "\t" in value or "\n" in value or "\r" in value:
@@ -254,6 +256,8 @@ def _column(name: str, values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _labels(labels: Sequence[str | None], n: int) -> tuple[str | None, ...]:
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise TreebankError(f"labels are {type(labels).__name__}; expected a list, None first")
     if len(labels) != n + 1 or labels[0] is not None:
         raise TreebankError(f"there are {len(labels)} labels for {n} words; expected {n + 1}, labels[0] is None first")
     return (None, *_column("labels", labels[1:]))  # type: ignore[arg-type]  # _column checks that each is text

@@ -15,10 +15,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Literal
 
-from headway.atomic import Failure, closing, replacing, reporting
-from headway.errors import TreebankError
+from headway.atomic import Failure, closing, remedy, replacing, reporting
+from headway.errors import ArgumentError, TreebankError
 
 PathOrStream = str | os.PathLike[str] | IO[Any]
 
@@ -37,6 +37,12 @@ def name_of(place: PathOrStream, standard: str) -> str:
         return os.fspath(place) if place != "-" else standard
     name = getattr(place, "name", None)
     return name if isinstance(name, str) else "stream"
+
+
+def require_stream(place: object, method: Literal["read", "write"]) -> None:
+    """Refuse what is neither a path nor an open file, as soon as it is given."""
+    if not isinstance(place, str | os.PathLike) and not hasattr(place, method):
+        raise ArgumentError(f"expected a path or an open file to {method}, got {type(place).__name__}")
 
 
 class Source(io.BufferedReader):
@@ -136,7 +142,7 @@ def open_target(target: PathOrStream) -> Iterator[Callable[[str], None]]:
     name = name_of(target, "standard output")
 
     def failure(error: OSError) -> TreebankError:
-        return TreebankError(f"writing failed ({error.strerror}); make room, or choose another name", name)
+        return TreebankError(f"writing failed ({error.strerror}); {remedy(error)}", name)
 
     if not isinstance(target, str | os.PathLike):
         yield _writer(target, failure)

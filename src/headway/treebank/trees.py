@@ -33,7 +33,10 @@ def as_heads(heads: ArrayLike, *, partial: bool = False) -> Ints:
     >>> as_heads([-1, 2, 0]), as_heads([-1, 2, -1], partial=True)
     (array([-1,  2,  0]), array([-1,  2, -1]))
     """
-    array = np.asarray(heads)
+    try:
+        array = np.asarray(heads)
+    except ValueError:
+        raise HeadsError("heads are ragged lists; expected heads[0] == -1 followed by one integer per word") from None
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0 or array[0] != -1:
         raise HeadsError("heads must be heads[0] == -1 followed by one integer per word")
     result: Ints = array.astype(np.int64)
