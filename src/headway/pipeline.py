@@ -47,7 +47,7 @@ from headway.training.rules_trainer import train_from_rules
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 from headway.training.stages import Run, fingerprint
 from headway.training.text_models import TextModels, train_text_models
-from headway.training.trainers import require_trainable, trainer_of
+from headway.training.trainers import require_files, require_trainable, trainer_of
 from headway.treebank import Sentence
 
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
@@ -95,9 +95,9 @@ class Parser:
         chosen = given.complete()
         require_trainable(chosen)
         given_trees = annotated_trees(train, chosen.trees, name_of_source(train, "the training data"), partial=True)
-        trees = of_class(given_trees, chosen.trees)
         gold = development_trees(dev)
-        more = [] if text is None else training_text(text, name_of_source(text, "the text"))
+        more = [] if text is None else training_text(text, name_of_source(text, "the text"), partial=True)
+        trees = of_class(given_trees, chosen.trees)  # after all is read: this is where slow work begins
         identity = fingerprint(chosen, checksum(trees), checksum(gold or []), checksum(more))
         run = Run.of(threads, show, checkpoint, identity)
         text_models, data = train_text_models(trees, gold, more, chosen, run)
@@ -127,8 +127,9 @@ class Parser:
         if not isinstance(rules, Rules | str | os.PathLike):
             raise ArgumentError(f"expected rules or the path of a file of rules, got {type(rules).__name__}")
         chosen = Settings(**{**RULES_DEFAULTS, **settings}).complete()
+        require_files(chosen)
         read = rules if isinstance(rules, Rules) else read_rules(os.fspath(rules))
-        sentences = training_text(text, name_of_source(text, "the text"))
+        sentences = training_text(text, name_of_source(text, "the text"), partial=True)
         gold = development_trees(dev)
         identity = fingerprint(chosen, checksum(sentences), checksum(gold or []), read.to_toml())
         run = Run.of(threads, show, checkpoint, identity)
@@ -148,8 +149,8 @@ class Parser:
         chosen = settings_of(GrammarSettings, settings).complete()
         frame = Settings(projective=True, single_root=chosen.single_root, tags=chosen.tags, seed=chosen.seed).complete()
         given = annotated_trees(train, frame.trees, name_of_source(train, "the training data"))
-        trees = of_class(given, frame.trees)
         gold, run = development_trees(dev), Run.of(threads, show)
+        trees = of_class(given, frame.trees)
         text_models, data = TextModels(), TrainingData(trees, gold, sha256=checksum(trees))
         if chosen.tags == "predicted":
             text_models, data = train_text_models(trees, gold, [], frame, run)

@@ -7,7 +7,7 @@ is held out for choices; the test sentences are parsed once, by what was chosen.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,16 @@ class Corpus:
     @classmethod
     def read(cls, data: Path, language: str, most: int | None = None) -> Corpus:
         """The first `most` sentences of each file, or all."""
+        parts = (list(read_treebank(path, format="conllx"))[:most] for path in cls.files(data, language))
+        return cls(language, *parts)
+
+    @staticmethod
+    def files(data: Path, language: str) -> tuple[Path, Path]:
+        """The training and the test file of a language."""
         train, test = (_file(data / language, name) for name in ("train", "test"))
         if train is None or test is None:
             raise TreebankError("has no train.conll[.gz] and test.conll[.gz]", str(data / language))
-        parts = (list(read_treebank(path, format="conllx"))[:most] for path in (train, test))
-        return cls(language, *parts)
+        return train, test
 
     @property
     def single_root(self) -> bool:
@@ -62,6 +67,23 @@ def languages_of(data: Path) -> list[str]:
         cause = "no LANGUAGE/train.conll[.gz] with test.conll[.gz] below it; give the folder of the languages"
         raise TreebankError(cause, str(data))
     return found
+
+
+def chosen_languages(data: Path, asked: Sequence[str] | None, usual: Sequence[str] | None = None) -> list[str]:
+    """The languages to go through: those asked for, the usual ones, or all; each must be there before any is begun."""
+    chosen = list(asked or usual or languages_of(data))
+    for language in chosen:
+        Corpus.files(data, language)
+    return chosen
+
+
+def require_names(asked: Sequence[str] | None, known: Iterable[str], what: str) -> list[str]:
+    """The names asked for, or all; an error for an unknown one before any is begun."""
+    names = list(known)
+    for name in asked or ():
+        if name not in names:
+            raise TreebankError(f"there is no {what} {name!r}; there are {', '.join(names)}")
+    return list(asked or names)
 
 
 def result_signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float]) -> dict[str, Any]:

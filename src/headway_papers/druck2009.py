@@ -40,7 +40,7 @@ from headway.pipeline import Parser
 from headway.training.data import checksum
 from headway.treebank import Sentence, read_treebank
 from headway_papers.cells import Cell, CellFile
-from headway_papers.corpora import Say
+from headway_papers.corpora import Say, require_names
 from headway_papers.druck2009_tables import draw, tables_text
 from headway_papers.koo2010_figures import require_matplotlib
 
@@ -77,10 +77,14 @@ _RULES: dict[str, Any] = {"tags": "gold", "projective": True}
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Compute the cells that are missing, write `tables.md` and the figure of learning curves."""
     require_matplotlib()
+    chosen = require_names(languages, TREEBANKS, "treebank")
+    for language in chosen:
+        for part in ("train", "dev", "test"):
+            _file(data, language, part)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
     size = QUICK if quick else FULL
-    for language in languages or TREEBANKS:
+    for language in chosen:
         short, whole = (Experiment.of(data, language, length, size, results, threads, say) for length in LENGTHS)
         for experiment in (short, whole):
             experiment.branching()
@@ -255,11 +259,13 @@ def _left_branching(n: int) -> Ints:
 
 
 def _sentences(data: Path, language: str, part: str, longest: int | None, size: Size) -> list[Sentence]:
-    if language not in TREEBANKS:
-        raise TreebankError(f"no treebank of {language!r} is part of this; there are {', '.join(TREEBANKS)}")
+    fitting = (s for s in read_treebank(_file(data, language, part)) if 0 < len(s) <= (longest or len(s)))
+    return list(fitting)[: size.sentences]
+
+
+def _file(data: Path, language: str, part: str) -> Path:
     folder = data / TREEBANKS[language]
     path = next(iter(sorted(folder.glob(f"*-ud-{part}.conllu*"))), None)
     if path is None:
         raise TreebankError(f"no *-ud-{part}.conllu[.gz] there; give the folder of the UD treebanks", str(folder))
-    fitting = (s for s in read_treebank(path) if 0 < len(s) <= (longest or len(s)))
-    return list(fitting)[: size.sentences]
+    return path

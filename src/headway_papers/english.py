@@ -35,7 +35,7 @@ from headway.pipeline import Parser
 from headway.training.data import checksum
 from headway.treebank import Sentence, read_treebank, require_tree
 from headway.treebank.raw_text import raw_text
-from headway_papers.corpora import Say, is_done, write_json
+from headway_papers.corpora import Say, is_done, require_names, write_json
 from headway_papers.markdown import markdown_table
 
 MEGABYTES = 24.0
@@ -65,14 +65,13 @@ PEERS: dict[str, dict[str, tuple[float, float | None]]] = {
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train and measure what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes."""
+    chosen = require_names(languages, PARSERS, "parser")
     results, models = output / ("quick" if quick else "results"), output / "models"
     for folder in (results, models):
         folder.mkdir(parents=True, exist_ok=True)
     most = 300 if quick else None
     parts = {part: list(read_treebank(_file(data, part)))[:most] for part in ("train", "dev", "test")}
-    for name in languages or PARSERS:
-        if name not in PARSERS:
-            raise TrainingError(f"there is no parser {name!r}; there are {', '.join(PARSERS)}")
+    for name in chosen:
         _parser(name, parts, results, models, quick, threads, say)
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")

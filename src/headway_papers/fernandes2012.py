@@ -15,7 +15,16 @@ from typing import Any
 
 from headway.training.settings import LearnerName
 from headway.training.tuning import GRIDS
-from headway_papers.corpora import Corpus, Say, is_done, result_signature, test_once, tune_then_train, write_json
+from headway_papers.corpora import (
+    Corpus,
+    Say,
+    chosen_languages,
+    is_done,
+    result_signature,
+    test_once,
+    tune_then_train,
+    write_json,
+)
 from headway_papers.markdown import markdown_table
 
 LANGUAGES = ("portuguese",)
@@ -29,9 +38,10 @@ PATIENCE = 8
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences and three passes."""
+    chosen = chosen_languages(data, languages, LANGUAGES)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
-    for language in languages or LANGUAGES:
+    for language in chosen:
         corpus = Corpus.read(data, language, 300 if quick else None)
         for learner, _, _ in ROWS:
             _row(corpus, learner, results / f"{language}-{learner}.json", quick, threads, say)

@@ -29,7 +29,7 @@ from headway.coreference.scores import CoreferenceScores, score_documents
 from headway.errors import TreebankError
 from headway_papers.cells import Cell, CellFile
 from headway_papers.coreference_baselines import BASELINES
-from headway_papers.corpora import Say
+from headway_papers.corpora import Say, require_names
 from headway_papers.markdown import markdown_table
 
 SINGLETONS = ("kept", "removed")
@@ -97,11 +97,10 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
 
     `languages` are "kept" and "removed", or one of them.
     """
+    chosen = require_names(languages, SINGLETONS, "way with singletons,")
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
-    for singletons in languages or SINGLETONS:
-        if singletons not in SINGLETONS:
-            raise TreebankError(f"{singletons!r} is not one of the two ways with singletons: {', '.join(SINGLETONS)}")
+    for singletons in chosen:
         _Experiment(Data.read(data, singletons, _QUICK if quick else None), singletons, results, quick, say).run()
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")

@@ -41,7 +41,7 @@ from headway.training.settings import Settings
 from headway.training.stages import Run
 from headway.treebank import Sentence, require_tree
 from headway_papers.cells import Cell, CellFile
-from headway_papers.corpora import HELD_OUT, Corpus, Say, test_once
+from headway_papers.corpora import HELD_OUT, Corpus, Say, chosen_languages, test_once
 from headway_papers.markdown import markdown_table
 
 Row = Literal["latent", "observed", "sentences", "all"]
@@ -93,10 +93,11 @@ class ObservedInstances(ArcInstances):
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences, two C, three passes."""
+    chosen = chosen_languages(data, languages, LANGUAGES)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
     tables = []
-    for language in languages or LANGUAGES:
+    for language in chosen:
         corpus = Corpus.read(data, language, 300 if quick else None)
         experiment = _Experiment(corpus, GRID[1:3] if quick else GRID, 3 if quick else PASSES, threads)
         file = CellFile.open(results / f"{language}.json", experiment.signature)

@@ -20,8 +20,8 @@ from headway_papers.corpora import (
     HELD_OUT,
     Corpus,
     Say,
+    chosen_languages,
     is_done,
-    languages_of,
     renamed,
     result_signature,
     test_once,
@@ -42,9 +42,10 @@ TURBO = {"danish": 88.12, "dutch": 82.87, "portuguese": 90.42, "swedish": 88.57}
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes."""
+    chosen = chosen_languages(data, languages)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
-    for language in languages or languages_of(data):
+    for language in chosen:
         _language(Corpus.read(data, language, 300 if quick else None), results, quick, threads, say)
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")

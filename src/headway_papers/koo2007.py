@@ -30,8 +30,8 @@ from headway_papers.corpora import (
     HELD_OUT,
     Corpus,
     Say,
+    chosen_languages,
     is_done,
-    languages_of,
     result_signature,
     test_once,
     write_json,
@@ -69,9 +69,10 @@ PAPER_DATA: dict[str, tuple[float, int, int, int]] = {
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Train what is not there yet, and write `tables.md`; `quick` takes one C, three passes, 300 sentences."""
+    chosen = chosen_languages(data, languages)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
-    for language in languages or languages_of(data):
+    for language in chosen:
         corpus = Corpus.read(data, language, 300 if quick else None)
         write_json(results / f"{language}.json", _describe(corpus))
         for learner, _ in COLUMNS:

@@ -41,7 +41,7 @@ from headway.training.data import checksum, code_trees
 from headway.training.settings import Settings
 from headway.treebank import Sentence
 from headway_papers import koo2010_figures, koo2010_solvers
-from headway_papers.corpora import HELD_OUT, Corpus, Say, is_done, languages_of, result_signature, write_json
+from headway_papers.corpora import HELD_OUT, Corpus, Say, chosen_languages, is_done, result_signature, write_json
 from headway_papers.flow_program import require_highspy
 from headway_papers.koo2010_figures import TITLES
 from headway_papers.koo2010_solvers import METHODS, HeldOut, Order
@@ -146,7 +146,7 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
     koo2010_figures.require_matplotlib()
     require_highspy()
     size, place = QUICK if quick else FULL, Place(output, quick)
-    chosen = languages or languages_of(data)
+    chosen = chosen_languages(data, languages)
     place.prepare()
     for language in chosen:
         corpus = Corpus.read(data, language, size.sentences)

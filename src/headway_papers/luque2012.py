@@ -54,7 +54,7 @@ from headway.training.grammar_settings import BACKED_OFF
 from headway.training.grammar_trainer import Direction, GrammarDevelopment, state_picture, trie_of
 from headway.treebank import Sentence, projectivise, read_treebank, require_tree
 from headway_papers.cells import Cell, CellFile
-from headway_papers.corpora import Say
+from headway_papers.corpora import Say, require_names
 from headway_papers.koo2010_figures import require_matplotlib
 from headway_papers.luque2012_figures import draw, tables_text
 from headway_papers.luque2012_recovery import run as recovery
@@ -95,9 +95,12 @@ QUICK = Size(60, (1, 2, 3), (2,), 1, (1, 2, 5), (1, 2), 1)
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Compute the cells that are missing, write `tables.md`, the figures and the pictures."""
     require_matplotlib()
+    chosen = require_names(languages, TREEBANKS, "treebank")
+    for name in chosen:
+        _files(data, name)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
-    for name in languages or TREEBANKS:
+    for name in chosen:
         Experiment.of(data, name, QUICK if quick else FULL, results, threads, say).all_cells()
     if not quick:
         recovery(output, say=say)
@@ -397,15 +400,19 @@ def _unshared(trie: ModifierTrie) -> ModifierTrie:
 
 def _parts(data: Path, name: str, most: int | None) -> dict[str, list[Sentence]]:
     """Training, development and test sentences."""
+    files = _files(data, name)
     if name == "wsj":
-        sentences = list(read_treebank(_file(data / "wsj-sample", "wsj_sample.conll*"), format="conllx"))
+        sentences = list(read_treebank(files["all"], format="conllx"))
         dev, test = SPLIT
         return {"train": sentences[:dev][:most], "dev": sentences[dev:test][:most], "test": sentences[test:][:most]}
-    if name == "ewt":
-        folder = data / "ud" / "UD_English-EWT"
-        files = {part: _file(folder, f"*-ud-{part}.conllu*") for part in ("train", "dev", "test")}
-        return {part: [s for s in read_treebank(path) if len(s)][:most] for part, path in files.items()}
-    raise TreebankError(f"no treebank {name!r} is part of this; there are {', '.join(TREEBANKS)}")
+    return {part: [s for s in read_treebank(path) if len(s)][:most] for part, path in files.items()}
+
+
+def _files(data: Path, name: str) -> dict[str, Path]:
+    """The files of a treebank."""
+    if name == "wsj":
+        return {"all": _file(data / "wsj-sample", "wsj_sample.conll*")}
+    return {part: _file(data / "ud" / "UD_English-EWT", f"*-ud-{part}.conllu*") for part in ("train", "dev", "test")}
 
 
 def _file(folder: Path, pattern: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.errors import TrainingError, TreebankError
+from headway.errors import TreebankError
 from headway.pipeline import Parser
 from headway.treebank import read_treebank, write_treebank
 from headway_papers import english
@@ -52,7 +52,7 @@ def test_a_parser_is_trained_packed_and_measured_once(data: Path, tmp_path: Path
 def test_what_is_not_there_is_said(data: Path, tmp_path: Path) -> None:
     with pytest.raises(TreebankError, match=r"train.*\.conllu"):
         english.run(tmp_path, tmp_path, languages=None, quick=True, threads=1, say=print)
-    with pytest.raises(TrainingError, match="no parser 'danish'"):
+    with pytest.raises(TreebankError, match="no parser 'danish'"):
         english.run(data, tmp_path, languages=["danish"], quick=True, threads=1, say=print)
 
 

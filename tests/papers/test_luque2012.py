@@ -542,7 +542,7 @@ def test_the_whole_experiment_also_recovers_a_known_automaton(
     [
         ("wsj", r"wsj-sample: has no wsj_sample\.conll\*; give the folder that holds wsj-sample and ud"),
         ("ewt", r"UD_English-EWT: has no \*-ud-train\.conllu\*; give the folder that holds wsj-sample and ud"),
-        ("latin", "no treebank 'latin' is part of this; there are wsj, ewt"),
+        ("latin", "no treebank 'latin'; there are wsj, ewt"),
     ],
 )
 def test_data_that_are_not_there(name: str, said: str, tmp_path: Path) -> None:

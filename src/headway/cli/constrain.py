@@ -11,7 +11,7 @@ import typer
 from headway.atomic import write_file
 from headway.cli import options
 from headway.cli.failures import require_one_standard_input
-from headway.cli.reading import load_parser
+from headway.cli.reading import load_parser, require_model
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed, summed_or_none
 from headway.cli.tables import table
 from headway.cli.train import checkpoint_for, resumable, summary
@@ -78,6 +78,8 @@ def constrain(
     if json and not (explain or model):
         raise typer.BadParameter("--json prints the explanation; give --explain too")
     require_one_standard_input(text, dev)
+    require_model(model)
+    options.require_inputs(text, dev)
     for path, what in ((output, "a model"), (rules_out, "rules")):
         if path is not None:
             options.require_place_for(path, what)
@@ -85,11 +87,15 @@ def constrain(
     from headway.pipeline import Parser
     from headway.training.data import training_text
     from headway.training.explanation import explain as explanations
+    from headway.training.trainers import require_files
     from headway.treebank import read_treebank
 
     read, rules_file = _read_rules(rules)
+    if output is not None:
+        with options.refusing_settings():
+            require_files(Settings(**{**RULES_DEFAULTS, **settings}).complete())
     with SummedFile(text) as text_file, summed_or_none(dev) as dev_file:
-        sentences = training_text(read_treebank(text_file), text_file.name)
+        sentences = training_text(read_treebank(text_file, partial=True), text_file.name)
         development = None if dev_file is None else list(read_treebank(dev_file))
     _require_tags(sentences, read.tags, text_file.name)
     if rules_out is not None:

@@ -78,6 +78,7 @@ def train(
     The clusters of a document are learnt through trees over its mentions. The trees are latent: nobody annotated them.
     """
     require_one_standard_input(train, dev)
+    options.require_inputs(train, dev)
     options.require_place_for(output)
     from headway.coreference.resolver import Resolver
 
@@ -107,6 +108,8 @@ def resolve(
 
     Clusters are written as Entity= marks. Those already in INPUT are ignored and replaced; everything else is kept.
     """
+    options.require_inputs(input)
+    options.require_output(output)
     from headway.coreference import read_documents, write_documents
     from headway.coreference.resolver import Resolver
 

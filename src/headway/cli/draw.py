@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from headway.atomic import write_file
+from headway.cli import options
 from headway.cli.failures import note, require_one_standard_input
-from headway.cli.reading import load_parser, sentences
+from headway.cli.reading import load_parser, require_model, sentences
 from headway.cli.tables import counted
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TreebankError
@@ -120,11 +121,16 @@ def draw(
     picture = _picture(output, format)
     if coref:
         _require_coref_sense(output or input, picture, wanted, [gold, heatmap, probabilities])
+        options.require_inputs(input, model)
+        _require_folder(input, output, picture, sentence)
         _draw_coreference(input, output, picture, sentence, wanted, model)
         return
     if picture is Picture.HTML:
         raise typer.BadParameter("html is for coreference; give --coref, or another --format")
     _require_sense(input, output, picture, wanted, gold, model, heatmap, probabilities)
+    require_model(model)
+    options.require_inputs(input, gold)
+    _require_folder(input, output, picture, sentence)
     if picture in (Picture.PNG, Picture.PDF):
         from headway.drawing.matplotlib_export import require_matplotlib
 
@@ -135,6 +141,8 @@ def draw(
         return
     for each, right in _with_gold(found, gold, wanted, input):
         target = _target(input, output, picture, sentence, each.number)
+        if output is not None and "{n}" in output:
+            _make_folder(target)
         _save(_painted(_drawing(each, right, heatmap, probabilities), picture), target)
 
 
@@ -156,6 +164,8 @@ def _draw_coreference(
     pictures = coreference_pictures((document for _, document in chosen), model)
     for number, each in enumerate(pictures, start=wanted or 1):
         target = _target(input, output, picture, sentence, number)
+        if output is not None and "{n}" in output:
+            _make_folder(target)
         _save(each.page() if picture is Picture.HTML else _painted(each.drawing(), picture), target)
 
 
@@ -216,6 +226,14 @@ def _require_place(target: str, picture: Picture, wanted: int | None) -> None:
         raise typer.BadParameter("standard output takes only one picture; give -o OUT")
     if picture in (Picture.PNG, Picture.PDF) and sys.stdout.isatty():
         raise typer.BadParameter(f"a terminal cannot show {picture.upper()}; give -o OUT, or --format text")
+
+
+def _require_folder(input: str, output: str | None, picture: Picture, sentence: str | None) -> None:
+    """Refuse a place that cannot be written to before anything is read. Folders of numbered pictures are made."""
+    target = output or "-" if picture is Picture.TEXT else _target(input, output, picture, sentence, 1)
+    if output is not None and "{n}" in output:
+        return
+    options.require_output(target)
 
 
 def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_Found]:
@@ -320,11 +338,23 @@ def _target(input: str, output: str | None, picture: Picture, sentence: str | No
         stem = name.stem if name.suffix.lower() in (".conllu", ".conll", ".conllx", ".txt") else name
         return f"{stem}{'' if sentence is None else f'-{number}'}.{picture}"
     if "{n}" in output:
-        return output.replace("{n}", str(number))
+        return _numbered(output, number)
     if sentence != "all":
         return output
     path = Path(output)
     return str(path.with_name(f"{path.stem}-{number}{path.suffix}"))
+
+
+def _numbered(output: str, number: int) -> str:
+    return output.replace("{n}", str(number))
+
+
+def _make_folder(target: str) -> None:
+    """The folder of a numbered picture, as `-o 'trees/{n}.png'` asks for it."""
+    try:
+        Path(target).absolute().parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TreebankError(f"its folder cannot be made ({error.strerror}); choose another name", target) from None
 
 
 def _painted(drawing: Drawing, picture: Picture) -> str | bytes:
@@ -364,7 +394,8 @@ def _write_texts(found: Iterable[_Found], asked: bool | None, output: str | None
     """Trees as text with blank lines between them, on the terminal or in one file; one file each if OUT has {n}."""
     if output is not None and "{n}" in output:
         for each in found:
-            name = output.replace("{n}", str(each.number))
+            name = _numbered(output, each.number)
+            _make_folder(name)
             with text_target(name) as write:
                 write(tree_as_text(each.sentence, _shading(each, asked), _UNSURE_BELOW, name) + "\n")
         return

@@ -13,7 +13,7 @@ from headway.atomic import write_file
 from headway.cli import options
 from headway.cli.failures import require_one_standard_input
 from headway.cli.progress import training_progress
-from headway.cli.reading import load_parser
+from headway.cli.reading import load_parser, require_model
 from headway.cli.signals import if_interrupted
 from headway.cli.tables import counted
 from headway.errors import TrainingError, printable
@@ -71,6 +71,8 @@ def induce(
     if model is not None and not wanted:
         raise typer.BadParameter("--model is for drawing; choose what to draw with --draw-automaton TAG:left")
     require_one_standard_input(treebank, dev)
+    require_model(model)
+    options.require_inputs(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
         options.require_place_for(output)

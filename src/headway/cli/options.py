@@ -6,6 +6,7 @@ numerical, so help appears at once.
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +18,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from headway.atomic import remedy
 from headway.declared import Option, choices_of, hints_of
-from headway.errors import TrainingError
+from headway.errors import TrainingError, TreebankError
 
 TrainArgument = Annotated[
     str, typer.Argument(metavar="TRAIN", help="The training treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
@@ -116,6 +118,39 @@ def _parameter(setting: Field[Any], kind: type, hint: Any, defaults: Mapping[str
         more["show_default"] = option.default
     annotation = Annotated[hint, typer.Option(*words, **more)]
     return inspect.Parameter(_name(setting), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def require_inputs(*names: str | None) -> None:
+    """Refuse files that cannot be read before anything slow is begun. Nothing is opened: a pipe is read once."""
+    for name in names:
+        if name is None or name == "-":
+            continue
+        if not os.path.exists(name):  # noqa: PTH110  (a name with a zero byte is no error here)
+            reason = os.strerror(errno.ENOENT)
+        elif Path(name).is_dir():
+            reason = os.strerror(errno.EISDIR)
+        elif not os.access(name, os.R_OK):
+            reason = os.strerror(errno.EACCES)
+        else:
+            continue
+        raise TreebankError(f"the file cannot be opened ({reason}); check its name", name)
+
+
+def require_output(name: str) -> None:
+    """Refuse an output that cannot be written. Devices and pipes are left to whoever writes to them."""
+    path = Path(name).resolve()
+    if name == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
+        return
+    if path.is_dir():
+        code = errno.EISDIR
+    elif not path.parent.is_dir():
+        code = errno.ENOENT
+    elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        code = errno.EACCES
+    else:
+        return
+    error = OSError(code, os.strerror(code))
+    raise TreebankError(f"writing failed ({error.strerror}); {remedy(error)}", name)
 
 
 def require_place_for(path: Path, what: str = "a model") -> None:

@@ -20,7 +20,7 @@ import typer
 from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.progress import counted
-from headway.cli.reading import load_parser, portions
+from headway.cli.reading import load_parser, portions, require_model
 from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TrainingError, TreebankError, printable
@@ -139,6 +139,9 @@ def parse(
     write_as = format or _output_of(output) or (Output.CONLLX if known == "conllx" else Output.CONLLU)
     remarks = _Remarks(marginals, unsure_below, status)
     _require_place(remarks, write_as)
+    require_model(model)
+    options.require_inputs(input)
+    options.require_output(output)
 
     parser = load_parser(model)
     if retag and parser.tagger is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from headway.cli.pipes import pipe_of
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from headway.pipeline import Parser
     from headway.treebank import Format, Sentence
     from headway.treebank.inputs import InputFormat
+
+
+def require_model(model: str | None) -> None:
+    """Refuse a model that is not there, before anything else is read."""
+    if model is not None and not embedded_model(model) and not Path(model).exists():
+        load_parser(model)  # its error says what there is
 
 
 def load_parser(model: str) -> Parser:

@@ -54,7 +54,10 @@ def train(
     Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
     require_one_standard_input(train, dev, text)
+    options.require_inputs(train, dev, text)
     options.require_place_for(output)
+    if max_megabytes == 0:
+        raise typer.BadParameter("--max-megabytes is 0; expected a number above 0")
     folder = checkpoint_for(output, checkpoint)
     require_trainable(settings, text=text is not None)
     from headway.pipeline import Parser
@@ -102,6 +105,9 @@ def checkpoint_for(output: Path, asked: Path | None) -> Path:
     folder = asked or output.with_name(f"{output.name}.checkpoint")
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"the checkpoint {folder} is a file; give the name of a folder")
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise typer.BadParameter(f"the checkpoint {folder} cannot be written, as {there} is a file; give another folder")
     if folder.is_dir() and any(folder.iterdir()):
         note(f"resuming from {folder}")
     return folder

@@ -72,6 +72,7 @@ def tune(
     if entropy_weight and text is None:
         raise typer.BadParameter("entropy_weight is about text beside the trees; give some with --text FILE")
     require_one_standard_input(train, dev, text)
+    options.require_inputs(train, dev, text)
     if output is not None:
         options.require_place_for(output)
     require_trainable(settings, text=text is not None)

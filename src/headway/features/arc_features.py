@@ -131,12 +131,17 @@ class ArcFeatures(HashedFeatures):
         _run_labels(self.compiled, batch.nodes, batch.roots, batch.lengths, rows, weights, None, amounts)
 
 
-def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> Compiled:
+def require_arc_templates(templates: Sequence[Template]) -> None:
+    """Refuse templates of larger parts."""
     for template in templates:
         if roles(template) - set("hmb"):
             raise TemplateError(
                 f"{template}: a table of arcs has the nodes h, m and b only; others are for larger parts"
             )
+
+
+def _compile(templates: Sequence[Template], bits: Sequence[int], coder: Coder) -> Compiled:
+    require_arc_templates(templates)
     count = len(templates)
     most = max((len(template.atoms) for template in templates), default=1)
     drawn = np.array([multipliers(template, most + 3) for template in templates], np.uint64).reshape(count, most + 3)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.arrays import Ints, TreeClass
-from headway.errors import TrainingError
 from headway.features.blocks import Weights
 from headway.features.coding import Coded
 from headway.inference.batch import one_sentence
@@ -67,8 +66,6 @@ class DualDecoder:
 
     def decode(self, scores: PartScores, lengths: Ints, options: Options, executor: Executor) -> list[DecodedTree]:
         """The trees of a batch; with `exact`, each is proved to be the best."""
-        if options.mbr:
-            raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
         decoded = decode_all(
             scores.parts, executor, **self.trees._asdict(), exact=options.exact, budget=_BUDGET, seconds=options.seconds
         )

@@ -15,6 +15,7 @@ import numpy as np
 
 from headway.archive import Archive
 from headway.arrays import TreeClass
+from headway.errors import TrainingError
 from headway.features.coding import Coder
 from headway.inference.parts import KINDS
 from headway.models.arc_scorer import ArcScorer
@@ -72,6 +73,8 @@ class HigherOrderModel:
 
     def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
         """The trees of some sentences, in their order."""
+        if options.mbr:
+            raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
         return predict_composed(self.coder, self.scorer, self.decoder, self.labeller, given, options, executor)
 
     def describe(self) -> Description:

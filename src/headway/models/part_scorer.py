@@ -63,7 +63,7 @@ class PartScorer:
         cls, arcs: Sequence[Template], parts: Sequence[Template], coder: Coder, coded: Coded, heads: Ints
     ) -> PartScorer:
         """Size all blocks of weights from the training trees, heads (B, N+1)."""
-        by_kind = {kind: [t for t in parts if _kind(t) is kind] for kind in KINDS}
+        by_kind = {kind: [t for t in parts if kind_of(t) is kind] for kind in KINDS}
         present = [kind for kind, some in by_kind.items() if some]
         gold = _gold_parts(coded, heads, present)
         others = {
@@ -204,7 +204,7 @@ def _gold_parts(coded: Coded, heads: Ints, kinds: Sequence[PartKind]) -> dict[st
     return {kind.name: _part_list(kind, nodes[kind.name]) for kind in kinds}
 
 
-def _kind(template: Template) -> PartKind:
+def kind_of(template: Template) -> PartKind:
     """The kind of part a template is about: the first whose nodes it needs."""
     for kind in KINDS:
         if roles(template) <= set(kind.roles) and not any(atom.field == "feat" for atom in template.atoms):

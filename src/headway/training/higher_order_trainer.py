@@ -11,14 +11,14 @@ from headway.arrays import Floats
 from headway.errors import TemplateError, TrainingError
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
-from headway.features.templates import load_templates, roles
+from headway.features.templates import load_templates
 from headway.learning.monitor import Monitor
 from headway.learning.structures import Trees
 from headway.models.arc_scorer import ArcScorer
 from headway.models.calibration import Calibration, fit_calibration
 from headway.models.dual_decoder import DualDecoder, PrunedPartScorer
 from headway.models.higher_order_model import HigherOrderModel
-from headway.models.part_scorer import PartScorer
+from headway.models.part_scorer import PartScorer, kind_of
 from headway.models.portions import portions
 from headway.models.protocol import Options
 from headway.models.pruning import Pruner, coverage, kept_arcs
@@ -42,7 +42,8 @@ def require_parts(settings: Settings) -> None:
     if settings.labels == "joint":
         raise TrainingError(f"the {settings.model} model chooses labels after the tree; leave --labels joint out")
     parts = settings.parts or settings.model
-    has_grandparents = any("g" in roles(template) for template in load_templates(parts))
+    kinds = [kind_of(template) for template in load_templates(parts)]
+    has_grandparents = any(kind.below_grandparent for kind in kinds)
     if has_grandparents != (settings.model == "grandsibling"):
         raise TemplateError(f"{parts}: not a table of templates for the {settings.model} model")
 

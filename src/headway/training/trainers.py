@@ -61,7 +61,19 @@ def require_trainable(settings: Settings) -> None:
     """Refuse, before data are read, an unknown model, and settings that it cannot be trained with."""
     trainer_of(settings.model)
     if settings.model in _REQUIREMENTS:
+        require_files(settings)
         _named(_REQUIREMENTS[settings.model])(settings)
+
+
+def require_files(settings: Settings) -> None:
+    """Refuse templates and clusters that cannot be used, before data are read."""
+    from headway.features.arc_features import require_arc_templates
+    from headway.features.clusters import read_clusters
+    from headway.features.templates import load_templates
+
+    require_arc_templates(load_templates(settings.templates))
+    if settings.clusters is not None:
+        read_clusters(settings.clusters)
 
 
 def names() -> list[str]:

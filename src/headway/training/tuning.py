@@ -99,6 +99,13 @@ def tune(
     if base.model not in _PREPARATIONS:
         raise TrainingError(f"the {base.model} model has no C to tune; those that have are {', '.join(_PREPARATIONS)}")
     require_trainable(base)
+    if not 0 < held_out < 1:
+        raise TrainingError(f"the share to hold out is {held_out}; expected a number between 0 and 1")
+    weights: Sequence[float | None] = (None,) if text is None else entropy_weights
+    tried = [
+        replace(base, c=c, entropy_weight=weight).complete()
+        for c, weight in product(grid or GRIDS[base.learner], weights)
+    ]
     sentences, validation = _split(train, dev, base, held_out)
     more = [] if text is None else training_text(text, "the text")
     text_models, data = train_text_models(of_class(sentences, base.trees), validation, more, base, run)
@@ -106,9 +113,7 @@ def tune(
     prepared = _PREPARATIONS[base.model](data, base, run)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
-    weights: Sequence[float | None] = (None,) if text is None else entropy_weights
-    for c, weight in product(grid or GRIDS[base.learner], weights):
-        chosen = replace(base, c=c, entropy_weight=weight).complete()
+    for chosen in tried:
         started = time.monotonic()
         monitor = fit(prepared, data, chosen, run)
         for trial in _decodings(chosen, monitor, prepared, time.monotonic() - started):
@@ -134,8 +139,6 @@ def _split(
     train: Source, dev: Source | None, settings: Settings, held_out: float
 ) -> tuple[list[Sentence], list[Sentence]]:
     """Training sentences that the model's class allows for, projective or not, and validation sentences as they are."""
-    if not 0 < held_out < 1:
-        raise TrainingError(f"the share to hold out is {held_out}; expected a number between 0 and 1")
     any_trees = settings.trees._replace(projective=False, single_root=False)
     sentences = training_trees(train, any_trees, "the training data")
     if dev is not None:
