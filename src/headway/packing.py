@@ -127,8 +127,8 @@ def read_weights(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> We
 
 def packed(archive: Archive, max_megabytes: float) -> Archive:
     """The archive with its weights packed so that the file has no more than so many million bytes."""
-    if not isinstance(max_megabytes, Real) or not max_megabytes > 0:
-        raise ArgumentError(f"max_megabytes is {max_megabytes!r}; expected a number above 0")
+    if not isinstance(max_megabytes, Real):
+        raise ArgumentError(f"max_megabytes is {max_megabytes!r}; expected a number")
     vectors = {name: array for name, array in archive.arrays.items() if name.endswith("weights")}
     others = {name: array for name, array in archive.arrays.items() if name not in vectors}
     text = json.dumps(archive.data, ensure_ascii=False).encode()

@@ -17,6 +17,7 @@ from headway.treebank import Sentence
 from headway.treebank.annotations import features_of, multiword_tokens, offsets_of
 
 UNSURE_BELOW = 0.7  # arcs less probable than this are dashed in pictures
+WIDTH = 1600.0  # pixels; pictures that are wider are wrapped into rows
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,13 @@ class Parsed:
         proof = {"probability": confidence.tree, "status": str(self.status), "gap": self.gap}
         return {"words": words, "multiword_tokens": tokens, **proof}
 
-    def to_svg(self, *, unsure_below: float = UNSURE_BELOW) -> str:
-        """The tree as a picture: arcs are shaded by probability, and dashed below one. Notebooks show it."""
-        return to_svg(tree_drawing(self.sentence, probabilities=self.confidence.arcs, unsure_below=unsure_below))
+    def to_svg(self, *, unsure_below: float = UNSURE_BELOW, width: float | None = WIDTH) -> str:
+        """The tree as a picture: arcs are shaded by probability, and dashed below one. Notebooks show it.
+
+        A sentence wider than `width` pixels is wrapped into rows.
+        """
+        arcs = self.confidence.arcs
+        return to_svg(tree_drawing(self.sentence, probabilities=arcs, unsure_below=unsure_below, width=width))
 
     _repr_svg_ = to_svg
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headway.drawing import comparison_drawing, heatmap_drawing, to_svg, tree_drawing
 from headway.drawing.primitives import Text
+from headway.drawing.text_width import text_width
 from headway.treebank import Sentence
 from tests.drawing.strategies import sentences
 
@@ -69,12 +70,20 @@ def test_the_background_is_a_rectangle_and_the_halo_has_its_colour(background: s
     sentence = Sentence.from_words(["Dogs", "bark"], heads=[-1, 2, 0], labels=[None, "nsubj", "root"])
     root = ElementTree.fromstring(to_svg(tree_drawing(sentence), background=background))
     rectangles = root.findall(f"{NAMESPACE}rect")
-    halos = [element.get("stroke") for element in root.iter(f"{NAMESPACE}text") if element.get("stroke")]
+    halos = [(group[-2], group[-1]) for group in root.findall(f"{NAMESPACE}g") if group[-2].tag == f"{NAMESPACE}rect"]
+    assert not any(name in element.attrib for element in root.iter() for name in ("paint-order", "filter"))
     if background is None:
         assert (rectangles, halos) == ([], [])
-    else:
-        assert [rectangle.get("fill") for rectangle in rectangles] == [background]
-        assert halos == [background] * 2
+        return
+    assert [rectangle.get("fill") for rectangle in rectangles] == [background]
+    assert [(halo.get("fill"), text.text) for halo, text in halos] == [(background, "nsubj"), (background, "root")]
+    for halo, text in halos:  # around the letters: a box that every renderer paints before them
+        x, y, width, height = (float(halo.attrib[name]) for name in ("x", "y", "width", "height"))
+        letters = text_width(text.text or "", 11)
+        assert x < float(text.attrib["x"]) - letters / 2 < float(text.attrib["x"]) + letters / 2 < x + width
+        assert y + height > float(text.attrib["y"]) > y + 8
+        assert width < letters + 8
+        assert text.get("stroke") is None
 
 
 def test_a_small_tree_is_written_like_this() -> None:
@@ -87,8 +96,8 @@ def test_a_small_tree_is_written_like_this() -> None:
         "<title>Go: root</title>",
         '<path d="M24.01,31.85 L24.01,45.25" fill="none" stroke="#475569" stroke-width="1.25"/>',
         '<polygon points="24.01,52.25 21.01,45.25 24.01,47 27.01,45.25" fill="#475569"/>',
-        '<text x="24.01" y="26.1" font-size="11" fill="#1e293b" text-anchor="middle" stroke="white" stroke-width="4" '
-        'stroke-linejoin="round" paint-order="stroke">root</text>',
+        '<rect x="13.03" y="16.35" width="21.95" height="14" fill="white"/>',
+        '<text x="24.01" y="26.1" font-size="11" fill="#1e293b" text-anchor="middle">root</text>',
         "</g>",
         '<text x="24.01" y="71.25" font-size="15" fill="#111827" text-anchor="middle">Go</text>',
         "</svg>",

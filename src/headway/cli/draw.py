@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "headway draw parsed.conllu",
-    "headway draw parsed.conllu --sentence 3 -o tree.pdf",
+    "headway draw parsed.conllu --sentence 3 --width 800 -o tree.pdf",
     "headway draw parsed.conllu --sentence all -o 'trees/{n}.png'",
     "headway draw parsed.conllu --gold gold.conllu -o errors.svg",
     "headway draw new.conllu --model model.headway --heatmap -o heads.svg",
@@ -45,6 +45,7 @@ EXAMPLES = (
 )
 
 _UNSURE_BELOW = 0.7
+_WIDTH = 1600
 
 
 class Picture(StrEnum):
@@ -102,6 +103,9 @@ def draw(
             show_default="if INPUT has them",
         ),
     ] = None,
+    width: Annotated[
+        int, typer.Option(min=0, metavar="PX", help="Wrap trees that are wider into rows; 0: never.")
+    ] = _WIDTH,
     heatmap: Annotated[
         bool, typer.Option("--heatmap", help="Draw the probability of every head of every word; needs --model.")
     ] = False,
@@ -143,7 +147,7 @@ def draw(
         target = _target(input, output, picture, sentence, each.number)
         if output is not None and "{n}" in output:
             _make_folder(target)
-        _save(_painted(_drawing(each, right, heatmap, probabilities), picture), target)
+        _save(_painted(_drawing(each, right, heatmap, probabilities, width), picture), target)
 
 
 def _require_coref_sense(target: str, picture: Picture, wanted: int | None, others: list[object]) -> None:
@@ -312,15 +316,16 @@ def _shading(found: _Found, asked: bool | None) -> Floats | None:
     return found.probabilities if shown else None
 
 
-def _drawing(found: _Found, right: Sentence | None, heatmap: bool, asked: bool | None) -> Drawing:
+def _drawing(found: _Found, right: Sentence | None, heatmap: bool, asked: bool | None, width: int) -> Drawing:
     from headway.drawing import comparison_drawing, heatmap_drawing, tree_drawing
 
     if right is not None:
-        return comparison_drawing(right, found.sentence)
+        return comparison_drawing(right, found.sentence, width=width or None)
     if heatmap:
         assert found.marginals is not None
         return heatmap_drawing(found.sentence, found.marginals)
-    return tree_drawing(found.sentence, probabilities=_shading(found, asked), unsure_below=_UNSURE_BELOW)
+    shown = _shading(found, asked)
+    return tree_drawing(found.sentence, probabilities=shown, unsure_below=_UNSURE_BELOW, width=width or None)
 
 
 def _target(input: str, output: str | None, picture: Picture, sentence: str | None, number: int) -> str:

@@ -30,11 +30,15 @@ _WIDEST_END_SPACE = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """An arc to place: head 0 is the root; `label_width` is 0 without a label."""
+    """An arc to place: head 0 is the root; `label_width` is 0 without a label.
+
+    `span` is how many words it spans where that is more than is seen of it here: in one row of several.
+    """
 
     head: int
     modifier: int
     label_width: float
+    span: int = 0
 
     @property
     def left(self) -> int:
@@ -45,6 +49,11 @@ class Arc:
     def right(self) -> int:
         """The last word."""
         return max(self.head, self.modifier)
+
+    @property
+    def length(self) -> int:
+        """How many words it spans."""
+        return self.span or self.right - self.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +77,19 @@ class Placement:
     below: tuple[PlacedArc, ...]
 
 
-def place(widths: Sequence[float], above: Sequence[Arc], below: Sequence[Arc] = (), *, margin: float = 0) -> Placement:
-    """Place words of these widths, word 1 first, with arcs above and below them, between two margins."""
-    sides = [_Side(widths, above), _Side(widths, below)]
+def place(
+    widths: Sequence[float],
+    above: Sequence[Arc],
+    below: Sequence[Arc] = (),
+    *,
+    margin: float = 0,
+    edges: frozenset[int] = frozenset(),
+) -> Placement:
+    """Place words of these widths, word 1 first, with arcs above and below them, between two margins.
+
+    The `edges` are no words, but ends of a row that arcs go on beyond: all of these end in one place.
+    """
+    sides = [_Side(widths, above, edges), _Side(widths, below, edges)]
     boxes = [max(width, *(side.fan_widths[m] for side in sides)) for m, width in enumerate(widths, start=1)]
     demands: dict[tuple[int, int], float] = {}
     for m in range(1, len(widths)):
@@ -100,7 +119,7 @@ _Demand = tuple[int, int, float]
 class _Side:
     """The arcs on one side of the words: everything that does not depend on where the words are."""
 
-    def __init__(self, widths: Sequence[float], arcs: Sequence[Arc]) -> None:
+    def __init__(self, widths: Sequence[float], arcs: Sequence[Arc], edges: frozenset[int]) -> None:
         self._arcs = arcs
         self._levels = levels(arcs)
         self._ends: dict[tuple[int, int], float] = {}  # by arc and word: offset from the middle of the word
@@ -113,6 +132,7 @@ class _Side:
         for word, numbers in enumerate(at[1:], start=1):
             numbers.sort(key=lambda number: _order_at(word, arcs[number]))
             step = min(_WIDEST_END_SPACE, max(END_SPACE, widths[word - 1] / max(1, len(numbers))))
+            step = 0.0 if word in edges else step
             for position, number in enumerate(numbers):
                 self._ends[number, word] = (position - (len(numbers) - 1) / 2) * step
             self.fan_widths[word] = len(numbers) * step
@@ -186,7 +206,7 @@ def levels(arcs: Sequence[Arc]) -> list[int]:
     >>> levels([Arc(2, 1, 0), Arc(0, 2, 0), Arc(5, 3, 0), Arc(5, 4, 0), Arc(2, 5, 0)])
     [1, 4, 2, 1, 3]
     """
-    order = sorted(range(len(arcs)), key=lambda i: (not arcs[i].head, arcs[i].right - arcs[i].left, arcs[i].modifier))
+    order = sorted(range(len(arcs)), key=lambda i: (not arcs[i].head, arcs[i].length, arcs[i].modifier))
     found = [0] * len(arcs)
     for position, number in enumerate(order):
         arc = arcs[number]
@@ -206,8 +226,8 @@ def _order_at(word: int, arc: Arc) -> tuple[int, int, int]:
     if not arc.head:
         return 1, 0, 0
     if arc.right == word:
-        return 0, -arc.left, arc.modifier
-    return 2, -arc.right, -arc.modifier
+        return 0, arc.length, arc.modifier
+    return 2, -arc.length, -arc.modifier
 
 
 def _demand(demands: dict[tuple[int, int], float], a: int, b: int, distance: float) -> None:

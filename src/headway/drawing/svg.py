@@ -9,9 +9,11 @@ import re
 from xml.sax.saxutils import escape, quoteattr
 
 from headway.drawing.primitives import Cubic, Drawing, Group, Line, Mark, Move, Path, Point, Polygon, Rectangle, Text
+from headway.drawing.text_width import text_width
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', sans-serif"
-_HALO = 4.0
+_HALO = 1.5  # beyond the letters
+_ASCENT, _DESCENT = 0.75, 0.25  # of letters, as a share of their size
 _LETTERS = {Move: "M", Line: "L", Cubic: "C"}
 _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # what XML 1.0 cannot hold
 
@@ -39,17 +41,40 @@ def to_svg(drawing: Drawing, *, background: str | None = "white") -> str:
     for mark in drawing.marks:
         if isinstance(mark, Group):
             lines += ["<g>", f"<title>{_escaped(mark.title)}</title>"]
-            lines += [_mark(each, background) for each in mark.marks]
+            lines += [line for each in mark.marks for line in _mark(each, background)]
             lines.append("</g>")
         else:
-            lines.append(_mark(mark, background))
+            lines += _mark(mark, background)
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _mark(mark: Mark, background: str | None) -> str:
+def _mark(mark: Mark, background: str | None) -> list[str]:
+    """The elements of a mark; a halo is a box behind its text, which every renderer can draw."""
+    if isinstance(mark, Text) and mark.halo and background is not None:
+        return [_halo(mark, background), _shape(mark)]
+    return [_shape(mark)]
+
+
+def _halo(mark: Text, background: str) -> str:
+    width = text_width(mark.text, mark.size, bold=mark.bold) + 2 * _HALO
+    start = {"start": 0.0, "middle": -width / 2 + _HALO, "end": -width + 2 * _HALO}[mark.anchor]
+    x, y = mark.x + start - _HALO, mark.y - _ASCENT * mark.size - _HALO
+    height = (_ASCENT + _DESCENT) * mark.size + 2 * _HALO
+    return _element(
+        "rect",
+        x=_number(x),
+        y=_number(y),
+        width=_number(width),
+        height=_number(height),
+        fill=background,
+        transform=_rotation(mark),
+    )
+
+
+def _shape(mark: Mark) -> str:
     match mark:
         case Text():
-            return _text(mark, background)
+            return _text(mark)
         case Path():
             dash = None if mark.dash is None else " ".join(map(_number, mark.dash))
             return _element(
@@ -75,24 +100,22 @@ def _mark(mark: Mark, background: str | None) -> str:
             )
 
 
-def _text(mark: Text, background: str | None) -> str:
-    x, y = _number(mark.x), _number(mark.y)
-    halo = mark.halo and background is not None
+def _text(mark: Text) -> str:
     return _element(
         "text",
         mark.text,
-        x=x,
-        y=y,
+        x=_number(mark.x),
+        y=_number(mark.y),
         font_size=_number(mark.size),
         font_weight="bold" if mark.bold else None,
         fill=mark.colour,
         text_anchor=None if mark.anchor == "start" else mark.anchor,
-        transform=f"rotate({_number(mark.rotation)} {x} {y})" if mark.rotation else None,
-        stroke=background if halo else None,
-        stroke_width=_number(_HALO) if halo else None,
-        stroke_linejoin="round" if halo else None,
-        paint_order="stroke" if halo else None,
+        transform=_rotation(mark),
     )
+
+
+def _rotation(mark: Text) -> str | None:
+    return f"rotate({_number(mark.rotation)} {_number(mark.x)} {_number(mark.y)})" if mark.rotation else None
 
 
 def _element(name: str, content: str | None = None, **attributes: str | None) -> str:

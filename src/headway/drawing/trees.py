@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints
 from headway.drawing import palette
-from headway.drawing.arcs import LABEL_SIZE, Style, arc_marks, height
-from headway.drawing.layout import Arc, Placement, place
+from headway.drawing.arcs import LABEL_SIZE, Edges, Style, arc_marks, height
+from headway.drawing.layout import Arc
 from headway.drawing.primitives import Drawing, Group, Line, Mark, Move, Path, Text, mixed
+from headway.drawing.rows import Piece, Row, in_rows
 from headway.drawing.text_width import text_width
 from headway.errors import ScoresError, ShapeError
 from headway.evaluation.pairing import require_same_words
@@ -26,6 +27,8 @@ WORD_SIZE = 15.0
 TAG_SIZE = 9.5
 CAPTION_SIZE = 11.0
 MARGIN = 14.0
+ROW_SPACE = 12.0  # between two rows of a long sentence
+_EDGE = 3.0  # from the edge of the sheet to an arc that goes on in another row
 _WORD_HEIGHT = 19.0  # from the arcs above to the baseline of the words
 _WORD_DEPTH = 5.0  # from the baseline to the tags, or to the arcs below
 _TAG_HEIGHT = 12.0
@@ -56,8 +59,14 @@ class Sample:
     is_statement: bool = False  # about the tree rather than the drawing
 
 
-def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, unsure_below: float = 0.7) -> Drawing:
-    """The sentence's tree.
+def tree_drawing(
+    sentence: Sentence,
+    *,
+    probabilities: ArrayLike | None = None,
+    unsure_below: float = 0.7,
+    width: float | None = None,
+) -> Drawing:
+    """The sentence's tree; a sentence wider than `width` pixels is wrapped into rows.
 
     With `probabilities`, (n+1,) by modifier (the first entry is ignored), less probable arcs are paler; those below
     `unsure_below` are dashed and marked with their probability.
@@ -70,10 +79,11 @@ def tree_drawing(sentence: Sentence, *, probabilities: ArrayLike | None = None, 
     plain = Style(palette.ARC, _ARC_WIDTH, palette.LABEL)
     if probabilities is None:
         arcs = [_drawn(sentence, heads, labels, m, plain) for m in range(1, len(heads))]
-        return _drawing(sentence, arcs, (), [], "Dependency tree")
+        return _drawing(sentence, arcs, (), [], "Dependency tree", width)
     p = arc_probabilities(probabilities, len(sentence)).tolist()
     arcs = [_shaded(sentence, heads, labels, m, p[m], unsure_below) for m in range(1, len(heads))]
-    return _drawing(sentence, arcs, (), _probability_legend(unsure_below), "Dependency tree with probabilities")
+    legend, name = _probability_legend(unsure_below), "Dependency tree with probabilities"
+    return _drawing(sentence, arcs, (), legend, name, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +115,11 @@ def agreement(gold: Sentence, predicted: Sentence) -> Agreement:
     return Agreement(len(gold), sum(right_heads), sum(right_labels), sum(both))
 
 
-def comparison_drawing(gold: Sentence, predicted: Sentence) -> Drawing:
+def comparison_drawing(gold: Sentence, predicted: Sentence, *, width: float | None = None) -> Drawing:
     """Two trees of the same words: right arcs are grey, wrong ones red, and missed gold arcs blue, below the words.
 
-    If only the label is wrong, the gold label follows it in brackets. The caption has the counts of `agreement`.
+    If only the label is wrong, the gold label follows it in brackets. The caption has the counts of `agreement`. A
+    sentence wider than `width` pixels is wrapped into rows.
     """
     counts = agreement(gold, predicted)
     (gold_heads, gold_labels), (heads, labels) = tree_of(gold), tree_of(predicted)
@@ -134,7 +145,7 @@ def comparison_drawing(gold: Sentence, predicted: Sentence) -> Drawing:
         *([Sample("wrong label [gold label]", wrong_label)] if counts.both < counts.heads else []),
         Sample(str(counts), is_statement=True),
     ]
-    return _drawing(predicted, above, below, legend, "Predicted dependency tree beside the gold tree")
+    return _drawing(predicted, above, below, legend, "Predicted dependency tree beside the gold tree", width)
 
 
 def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
@@ -202,7 +213,12 @@ def _probability_legend(unsure_below: float) -> list[Sample]:
 
 
 def _drawing(
-    sentence: Sentence, above: Sequence[DrawnArc], below: Sequence[DrawnArc], legend: Sequence[Sample], name: str
+    sentence: Sentence,
+    above: Sequence[DrawnArc],
+    below: Sequence[DrawnArc],
+    legend: Sequence[Sample],
+    name: str,
+    most: float | None,
 ) -> Drawing:
     """Words, the arcs above and below them, and the legend, on a sheet large enough for all."""
     has_tags = any(tag != "_" for tag in sentence.upos)
@@ -210,31 +226,45 @@ def _drawing(
         max(text_width(form, WORD_SIZE), text_width(tag, TAG_SIZE) * has_tags)
         for form, tag in zip(sentence.forms, sentence.upos, strict=True)
     ]
-    placement = place(widths, _arcs(above), _arcs(below), margin=MARGIN)
-    top = MARGIN + height(max((each.level for each in placement.above), default=0))
-    baseline = top + _WORD_HEIGHT
-    bottom = baseline + _WORD_DEPTH + _TAG_HEIGHT * has_tags
-    end = bottom + height(max((each.level for each in placement.below), default=0))
-    marks: list[Mark | Group] = []
-    for side, placed, base, up in ((above, placement.above, top, -1), (below, placement.below, bottom, 1)):
-        for arc, where in zip(side, placed, strict=True):
-            marks.append(Group(arc.title, arc_marks(where, arc.label, arc.style, base, up)))
-    marks += _words(sentence, placement, baseline, has_tags)
-    entries, width, end = _legend(legend, placement.width, end)
+    rows = in_rows(widths, _arcs(above), _arcs(below), margin=MARGIN, most=most)
+    width = max(row.width for row in rows)
+    arcs: list[list[Mark]] = [[] for _ in (*above, *below)]  # those above before those below, over all rows
+    words: list[Text] = []
+    end = MARGIN - ROW_SPACE
+    for row in rows:
+        top = end + ROW_SPACE + height(max((piece.placed.level for piece in row.above), default=0))
+        baseline = top + _WORD_HEIGHT
+        bottom = baseline + _WORD_DEPTH + _TAG_HEIGHT * has_tags
+        end = bottom + height(max((piece.placed.level for piece in row.below), default=0))
+        for side, pieces, base, up in ((above, row.above, top, -1), (below, row.below, bottom, 1)):
+            for piece in pieces:
+                arc, edges = side[piece.number], _edges(piece, width)
+                place = piece.number if side is above else len(above) + piece.number
+                arcs[place] += arc_marks(piece.placed, arc.label, arc.style, base, up, edges)
+        words += _words(sentence, row, baseline, has_tags)
+    groups = [Group(arc.title, tuple(own)) for arc, own in zip((*above, *below), arcs, strict=True)]
+    entries, width, end = _legend(legend, width, end)
     text = " ".join(sentence.forms)
     said = [arc.title for arc in (*above, *below)] + [sample.text for sample in legend if sample.is_statement]
     description = " ".join(f"{part}." for part in said)
     title = f"{name}: {text}" if text else f"{name} of an empty sentence"
-    return Drawing(width, end + MARGIN, (*marks, *entries), title, description)
+    return Drawing(width, end + MARGIN, (*groups, *words, *entries), title, description)
+
+
+def _edges(piece: Piece, width: float) -> Edges:
+    """Where an arc goes on in another row, on a sheet of this width."""
+    left, right = _EDGE if piece.from_left else None, width - _EDGE if piece.to_right else None
+    return Edges(left, right) if piece.placed.head_x < piece.placed.modifier_x else Edges(right, left)
 
 
 def _arcs(drawn: Iterable[DrawnArc]) -> list[Arc]:
     return [Arc(arc.head, arc.modifier, text_width(arc.label, LABEL_SIZE, bold=arc.style.bold)) for arc in drawn]
 
 
-def _words(sentence: Sentence, placement: Placement, baseline: float, has_tags: bool) -> list[Text]:
+def _words(sentence: Sentence, row: Row, baseline: float, has_tags: bool) -> list[Text]:
     marks = []
-    for x, form, tag in zip(placement.words, sentence.forms, sentence.upos, strict=True):
+    own = slice(row.first - 1, row.first - 1 + len(row.words))
+    for x, form, tag in zip(row.words, sentence.forms[own], sentence.upos[own], strict=True):
         marks.append(Text(x, baseline, form, WORD_SIZE, palette.WORD))
         if has_tags and tag != "_":
             marks.append(Text(x, baseline + _WORD_DEPTH + TAG_SIZE, tag, TAG_SIZE, palette.TAG))

@@ -131,7 +131,7 @@ def one_sentence(scores: Floats, b: int, n: int) -> Batch:
 def as_scores(values: ArrayLike, name: str = "scores") -> Floats:
     """Scores as floats; a masked cell of a `numpy.ma` array is forbidden, -inf."""
     if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "fiu":
-        return np.ascontiguousarray(np.ma.filled(values.astype(np.float64), -np.inf))
+        return np.asarray(np.ma.filled(values.astype(np.float64), -np.inf), order="C")
     return as_floats(values, name)
 
 
@@ -140,7 +140,7 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
     array = as_array(values, name, ShapeError)
     if array.dtype.kind not in "fiu":
         raise DtypeError(f"{name} have dtype {array.dtype}; expected real numbers (float64)")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64, order="C")
 
 
 def as_array(values: ArrayLike, name: str, error: type[HeadwayError]) -> NDArray[Any]:
