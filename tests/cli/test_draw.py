@@ -329,3 +329,27 @@ def test_a_terminal_gets_colours_and_its_own_width(
     assert trees_as_text.tree_as_text(trees[0], None, 0.5, "a.txt") == tree_text(trees[0])
     monkeypatch.setenv("NO_COLOR", "1")
     assert trees_as_text.tree_as_text(trees[0], None, 0.5, "-") == tree_text(trees[0], width=30)
+
+
+@pytest.mark.parametrize("name", ["trees/{n}.svg", "{n}/tree.svg", "a/b/{n}.txt"])
+def test_folders_of_numbered_pictures_are_made(test_file: Path, here: Path, name: str) -> None:
+    draw(test_file, "--sentence", "all", "-o", name)
+    assert sorted(here.rglob("*.*")) == sorted(here / name.replace("{n}", str(n)) for n in range(1, 21))
+    (here / "file").touch()
+    said = one_error(draw(test_file, "-o", f"file/{name}", status=1))
+    assert said.endswith("choose another name")
+    assert said.startswith("file/")
+
+
+def test_a_long_sentence_is_wrapped_into_rows(here: Path) -> None:
+    words = [f"word{m}" for m in range(1, 81)]
+    write_treebank([Sentence.from_words(words, heads=[-1, *range(80)])], "long.conllu")
+    widths = []
+    for words in ([], ["--width", "700"], ["--width", "0"]):
+        draw("long.conllu", *words)
+        head = re.search(r'width="([\d.]+)"', (here / "long.svg").read_text("utf-8"))
+        assert head is not None
+        widths.append(float(head[1]))
+    assert widths[0] <= 1600
+    assert widths[1] <= 700
+    assert widths[2] > 4000
