@@ -144,12 +144,13 @@ class Parser:
 
         With `dev`, the number of states, or EM's best step, is chosen on it. Trees that are not projective are made so.
         """
-        from headway.training.grammar_trainer import train_grammar_model
+        from headway.training.grammar_trainer import require_tags, train_grammar_model
 
         chosen = settings_of(GrammarSettings, settings).complete()
         frame = Settings(projective=True, single_root=chosen.single_root, tags=chosen.tags, seed=chosen.seed).complete()
         given = annotated_trees(train, frame.trees, name_of_source(train, "the training data"))
         gold, run = development_trees(dev), Run.of(threads, show)
+        require_tags(given, chosen, choose=gold is not None)
         trees = of_class(given, frame.trees)
         text_models, data = TextModels(), TrainingData(trees, gold, sha256=checksum(trees))
         if chosen.tags == "predicted":

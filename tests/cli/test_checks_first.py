@@ -44,6 +44,8 @@ def place(tmp_path: Path, train_file: Path, model: Path, monkeypatch: pytest.Mon
     (tmp_path / "no-clusters.txt").write_text("dog 01\n")
     (tmp_path / "no-rules.toml").write_text("rules = 5\n")
     (tmp_path / "bad.conllu").write_text("1\tx\n")
+    rows = [f"{m}\tw\t_\tX\tT{m}\t_\t{m - 1}\tx\t_\t_\n" for m in range(1, 131)]
+    (tmp_path / "tags.conllu").write_text("".join([*rows, "\n"]))
     (tmp_path / "folder").mkdir()
     for language in ("danish", "dutch"):
         (tmp_path / "data" / language).mkdir(parents=True)
@@ -83,7 +85,7 @@ WRONG = {
     f"{TRAIN} --c -1": "C is -1.0; expected a number above 0",
     f"{TRAIN} --prune-threshold 2": "prune_threshold is 2.0",
     f"{TRAIN} --max-megabytes 0": "--max-megabytes is 0",
-    f"{TRAIN} --checkpoint train.conllu/x": "the checkpoint train.conllu/x cannot be written",
+    f"{TRAIN} --checkpoint train.conllu/x": "the checkpoint train.conllu/x cannot be a folder",
     "train train.conllu -o gone/m": "the folder of gone/m does not exist",
     "train train.conllu -o folder": "a model cannot be written to folder",
     f"{TUNE} --templates gone.txt": TABLES,
@@ -104,6 +106,7 @@ WRONG = {
     "induce gone.conllu -o m": "gone.conllu: the file cannot be opened",
     f"{INDUCE} --dev gone.conllu": "gone.conllu: the file cannot be opened",
     f"{INDUCE} --dev bad.conllu": "bad.conllu, line 1: the line has 2 columns",
+    "induce tags.conllu -o m --column xpos --tags predicted": "the xpos column has 130 different tags, too many",
     f"{INDUCE} --states 0": "states",
     f"{INDUCE} --states 1000": "1000 states",
     f"{INDUCE} --draw-automaton NN": "expected TAG:left or TAG:right",

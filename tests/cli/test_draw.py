@@ -241,7 +241,10 @@ def test_what_does_not_exist_is_said_in_one_sentence(here: Path, test_file: Path
     assert error(test_file, "--gold", short, "--sentence", 2).startswith(f"{short}: sentence 2 does not exist")
     assert "draw two trees of the same words" in error(short, "--gold", other)
     assert error(short, "-o", "no/such/folder/a.svg").startswith("no/such/folder/a.svg: writing failed")
-    assert error(short, "-o", "no/such/folder/a.png") == "no/such/folder/a.png: No such file or directory"
+    assert error(short, "-o", "no/such/folder/a.png") == (
+        "no/such/folder/a.png: writing failed (No such file or directory); create its folder first, or choose another "
+        "name"
+    )
     assert names(here) == ["empty.conllu", "other.conllu", "short.conllu"]
 
 

@@ -132,13 +132,13 @@ def draw(
     if picture is Picture.HTML:
         raise typer.BadParameter("html is for coreference; give --coref, or another --format")
     _require_sense(input, output, picture, wanted, gold, model, heatmap, probabilities)
-    require_model(model)
-    options.require_inputs(input, gold)
-    _require_folder(input, output, picture, sentence)
     if picture in (Picture.PNG, Picture.PDF):
         from headway.drawing.matplotlib_export import require_matplotlib
 
         require_matplotlib()
+    require_model(model)
+    options.require_inputs(input, gold)
+    _require_folder(input, output, picture, sentence)
     found = _sentences(input, model, wanted)
     if picture is Picture.TEXT:
         _write_texts(found, probabilities, output)

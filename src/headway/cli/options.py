@@ -138,7 +138,10 @@ def require_inputs(*names: str | None) -> None:
 
 def require_output(name: str) -> None:
     """Refuse an output that cannot be written. Devices and pipes are left to whoever writes to them."""
-    path = Path(name).resolve()
+    try:
+        path = Path(name).resolve()
+    except ValueError:  # no file can have such a name; whoever writes says so
+        return
     if name == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
         return
     if path.is_dir():

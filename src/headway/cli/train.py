@@ -107,7 +107,7 @@ def checkpoint_for(output: Path, asked: Path | None) -> Path:
         raise typer.BadParameter(f"the checkpoint {folder} is a file; give the name of a folder")
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not there.is_dir():
-        raise typer.BadParameter(f"the checkpoint {folder} cannot be written, as {there} is a file; give another folder")
+        raise typer.BadParameter(f"the checkpoint {folder} cannot be a folder, as {there} is a file; give another")
     if folder.is_dir() and any(folder.iterdir()):
         note(f"resuming from {folder}")
     return folder

@@ -4,7 +4,7 @@ The conventions, the same in every function:
 
 - A sentence has n words, numbered 1..n; node 0 is the artificial root.
 - Scores are `scores[head, modifier]`, (n+1, n+1) natural-log weights. Column 0 and the diagonal are ignored, whatever
-  they hold. -inf forbids an arc; nan and +inf are errors that name the cell.
+  they hold. -inf, or a masked cell of a `numpy.ma` array, forbids an arc; nan and +inf are errors that name the cell.
 - A tree is `heads`, an int array (n+1,): `heads[m]` is the head of word m, `heads[0] == -1`.
 - A batch is padded, (B, N+1, N+1), with `lengths` in words; results are padded with -1 (heads) or 0 (marginals).
 - The tree class is two flags: `projective` and `single_root`.

@@ -88,17 +88,8 @@ def induce(
 ) -> Induced:
     """Learn grammars from projective trees, and keep the best."""
     settings = settings.complete()
-    column = settings.column or _column(train)
-    symbols = TagSymbols.learn(train, column)
-    if len(symbols.names) > MOST_TAGS:
-        remedy = "take the universal ones (--column upos)" if column == "xpos" else "give a treebank with coarser ones"
-        raise TrainingError(
-            f"the {column} column has {len(symbols.names)} different tags, too many for a grammar over tags "
-            f"({MOST_TAGS} at most); {remedy}"
-        )
-    states = max(_states(settings, choose=dev is not None)) + (2 if settings.backed_off else 0)
-    if not operators_fit(symbols.size, states):
-        raise TrainingError(f"{len(symbols.names)} tags with {states} states do not fit into memory; take fewer states")
+    symbols = require_tags(train, settings, choose=dev is not None)
+    column = symbols.column
     trie = trie_of(train, symbols)
     lexical = settings.lexical and LexicalGrammar.learn(settings.lexical, train, [tags_of(s, column) for s in train])
     score = None if dev is None else GrammarDevelopment(dev, symbols, lexical, settings.single_root, run.executor)
@@ -107,6 +98,22 @@ def induce(
     if share:
         frame = replace(frame, deterministic=frame.operators, backed_off=share)
     return _best(trie, frame, settings, score, run.show)
+
+
+def require_tags(train: Sequence[Sentence], settings: GrammarSettings, *, choose: bool) -> TagSymbols:
+    """The tags of a treebank, unless they are too many for a grammar; `choose`: its states are yet to be chosen."""
+    column = settings.column or _column(train)
+    symbols = TagSymbols.learn(train, column)
+    if len(symbols.names) > MOST_TAGS:
+        remedy = "take the universal ones (--column upos)" if column == "xpos" else "give a treebank with coarser ones"
+        raise TrainingError(
+            f"the {column} column has {len(symbols.names)} different tags, too many for a grammar over tags "
+            f"({MOST_TAGS} at most); {remedy}"
+        )
+    states = max(_states(settings, choose=choose)) + (2 if settings.backed_off else 0)
+    if not operators_fit(symbols.size, states):
+        raise TrainingError(f"{len(symbols.names)} tags with {states} states do not fit into memory; take fewer states")
+    return symbols
 
 
 def _best(
