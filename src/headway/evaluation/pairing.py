@@ -64,8 +64,27 @@ def tree_of(sentence: Sentence) -> tuple[list[int], list[str]]:
         raise EvaluationError(f"{sentence.place}: the sentence has no heads; parse it, or annotate it, first")
     if sentence.heads[1:].min(initial=0) < 0:
         raise EvaluationError(f"{sentence.place}: some words have no heads; parse it, or annotate the rest, first")
-    require_tree(sentence)
-    return sentence.heads.tolist(), [label or "_" for label in sentence.labels]
+    heads: list[int] = sentence.heads.tolist()
+    if not _reach_the_root(heads):
+        require_tree(sentence)  # its error names the words of the cycle
+    return heads, [label or "_" for label in sentence.labels]
+
+
+def _reach_the_root(heads: list[int]) -> bool:
+    """Does every word? O(n) on a list, several times faster than an array for sentences of ordinary length.
+
+    >>> _reach_the_root([-1, 2, 0]), _reach_the_root([-1, 2, 1])
+    (True, False)
+    """
+    met_by = [0] * len(heads)  # the word whose walk up met this one first
+    for start in range(1, len(heads)):
+        word = start
+        while word and not met_by[word]:
+            met_by[word] = start
+            word = heads[word]
+        if word and met_by[word] == start:
+            return False
+    return True
 
 
 def _left_over(sentence: Sentence, longer: str, shorter: str, last: str) -> EvaluationError:
