@@ -48,7 +48,7 @@ class Limits:
     """What a draw may take."""
 
     seconds: int = 10  # of processor time without compiling, so that a busy or new machine reports no hangs
-    stalled: int = 120  # seconds without an answer: a draw that sleeps, or waits for a lock
+    stalled: int = 600  # seconds without an answer: a draw that sleeps, or waits for a lock
     memory: int = 2 << 30  # bytes that it may map on top of what the prepared worker has
 
 
