@@ -41,6 +41,7 @@ class Run:
         """Parse to `output`; with a limit, no file may grow beyond so many bytes, as on a full disk."""
 
         def limited() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
