@@ -866,3 +866,43 @@ def test_memory_does_not_grow_with_the_text(invoke: Invoke, text_model: Path, tm
             tracemalloc.stop()
         assert len(list(read_treebank(tmp_path / "out.conllu"))) >= count
     assert peaks[1] < 1.2 * peaks[0]
+
+
+# Long sentences
+
+
+def test_a_very_long_sentence_is_parsed_in_stretches(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, model: Path, test_file: Path, tmp_path: Path
+) -> None:
+    """Its status says so, its probabilities are there, and the other sentences are parsed as ever."""
+    alone = invoke("parse", model, test_file, "--format", "json").stdout.splitlines()
+    lengths = [len(json.loads(line)["words"]) for line in alone]
+    limit = sorted(lengths)[len(lengths) // 2]
+    monkeypatch.setattr("headway.models.stretches.MOST_WORDS", limit)
+    result = invoke("parse", model, test_file, "--format", "json", "--unsure-below", "0.5")
+    for line, before, n in zip(result.stdout.splitlines(), alone, lengths, strict=True):
+        found = json.loads(line)
+        assert [word["form"] for word in found["words"]] == [word["form"] for word in json.loads(before)["words"]]
+        assert (found["status"], found["gap"]) == (("IN_STRETCHES", None) if n > limit else ("EXACT", 0.0))
+        assert sum(word["head"] == 0 for word in found["words"]) == 1
+        assert all(0 < word["probability"] <= 1 for word in found["words"])
+        if n <= limit:
+            assert [w["head"] for w in found["words"]] == [w["head"] for w in json.loads(before)["words"]]
+    count = sum(n > limit for n in lengths)
+    assert f"headway: {count} of {len(lengths)} trees are not proved to be the best\n" in result.stderr
+    assert f"headway: {count} very long sentences parsed in stretches\n" in result.stderr
+    noted = invoke("parse", model, test_file, "--status").stdout
+    assert noted.count("# headway_status = IN_STRETCHES\n") == count
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_seconds_per_sentence_are_positive(invoke: Invoke, seconds: str) -> None:
+    result = invoke("parse", "no.model", "no.conllu", "--seconds-per-sentence", seconds, status=2)
+    assert f"--seconds-per-sentence is {float(seconds):g}; expected more than 0" in result.stderr
+
+
+def test_seconds_per_sentence_change_nothing_where_they_suffice(
+    invoke: Invoke, higher_order: Path, test_file: Path
+) -> None:
+    whole = invoke("parse", higher_order, test_file, "--status").stdout
+    assert invoke("parse", higher_order, test_file, "--status", "--seconds-per-sentence", "60").stdout == whole
