@@ -136,7 +136,7 @@ def measure(parser: Parser, gold: Sequence[Sentence], retag: bool, threads: int)
         "las_without_subtypes": evaluate_conll2018(gold, [found.sentence for found in parsed]).las.f1,
         "uas_no_punct": scores.uas_no_punct,
         "las_no_punct": scores.las_no_punct,
-        "proved": 100 * sum(str(found.status) != "ITERATION_LIMIT" for found in parsed) / len(parsed),
+        "proved": 100 * sum(found.is_proved for found in parsed) / len(parsed),
         "calibration": asdict(arc_calibration(gold, parsed)),
     }
     if not retag:

@@ -24,7 +24,7 @@ import numpy as np
 from headway import __version__
 from headway.arrays import Ints
 from headway.evaluation import evaluate
-from headway.inference.dual_decomposition import Status, decode
+from headway.inference.dual_decomposition import decode
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
 from headway.models.higher_order_model import HigherOrderModel
 from headway.parallel import SERIAL
@@ -56,7 +56,7 @@ class Method:
             found = decode(parts, single_root=single_root)
         else:
             found = decode(parts, single_root=single_root, exact=False, iterations=self.steps)
-        return found.heads, found.status is not Status.ITERATION_LIMIT
+        return found.heads, found.status.is_proof
 
 
 METHODS = {

@@ -130,9 +130,19 @@ def test_stretches_share_the_seconds() -> None:
     assert {each.seconds for each in model.options[1:]} == {2.0}
 
 
+def test_a_model_may_ask_for_shorter_stretches() -> None:
+    model = RandomModel(TreeClass(False, True))
+    model.most_words = 4  # type: ignore[attr-defined]
+    first, second = predict(model, [words(4), words(9)])
+    assert max(map(len, model.seen)) == 4
+    assert (first.status, second.status) == (Status.EXACT, Status.IN_STRETCHES)
+    model.most_words = 10**6  # type: ignore[attr-defined]
+    assert predict(model, [words(11)])[0].status is Status.IN_STRETCHES
+
+
 def test_other_probabilities_are_refused_in_one_sentence() -> None:
     own = StretchedDistribution(np.array([-1, 0, 1]), np.array([1, 0.5, 0.25]), -2.0)
-    remedy = "a sentence of 2 words is parsed in stretches of at most 10"
+    remedy = "a sentence of 2 words is parsed in stretches, and has probabilities for its own arcs only"
     with pytest.raises(SizeError, match=remedy):
         _ = own.marginals
     with pytest.raises(SizeError, match=remedy):

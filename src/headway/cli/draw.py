@@ -10,9 +10,10 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -68,7 +69,7 @@ class _Found:
     number: int
     sentence: Sentence
     probabilities: Floats | None
-    marginals: Floats | None
+    marginals: Callable[[], Floats] | None  # very long sentences have none, which matters to heat maps only
 
 
 def draw(
@@ -252,7 +253,7 @@ def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_F
     parser = load_parser(model)
     found = parser.parse(sentence for _, sentence in _chosen(sentences(parser, input), wanted, input))
     for number, parsed in enumerate(found, start=wanted or 1):
-        yield _Found(number, parsed.sentence, parsed.confidence.arcs, parsed.marginals)
+        yield _Found(number, parsed.sentence, parsed.confidence.arcs, partial(getattr, parsed, "marginals"))
 
 
 def _is_text(input: str) -> bool:
@@ -323,7 +324,7 @@ def _drawing(found: _Found, right: Sentence | None, heatmap: bool, asked: bool |
         return comparison_drawing(right, found.sentence, width=width or None)
     if heatmap:
         assert found.marginals is not None
-        return heatmap_drawing(found.sentence, found.marginals)
+        return heatmap_drawing(found.sentence, found.marginals())
     shown = _shading(found, asked)
     return tree_drawing(found.sentence, probabilities=shown, unsure_below=_UNSURE_BELOW, width=width or None)
 

@@ -42,6 +42,8 @@ Column = Literal["xpos", "upos"]
 
 UNKNOWN, _FIRST = 1, 2  # symbols of a tag never seen, and of the first tag; 0 is the root
 MOST_TAGS = 120
+# A sentence of so many words takes about a minute with so many states.
+_MOST_WORDS, _FEW_STATES = 1000, 8
 _MOST_OPERATORS = 40_000_000  # twice the square of symbols times states: 320 MB, and as much again to work with
 _LEXICAL = "lexical_"
 
@@ -168,6 +170,11 @@ class GrammarModel:
         if trees != self.trees:
             raise TrainingError("a head-automata grammar derives projective trees only; leave --non-projective out")
         return self
+
+    @property
+    def most_words(self) -> int:
+        """Longer sentences are parsed in stretches: a chart takes time that grows with n^3 and the states' square."""
+        return int(_MOST_WORDS * min(1.0, _FEW_STATES / self.grammar.operators.states) ** (2 / 3))
 
     @property
     def requires(self) -> frozenset[str]:

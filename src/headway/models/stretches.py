@@ -7,7 +7,8 @@ roots, as one sentence more: their heads and labels there join the stretches to 
 tree may have several words on the root, the stretches' roots stay there.) The status is `IN_STRETCHES`: nothing is
 proved of the whole tree.
 
-Time and memory grow in proportion to the length.
+Time and memory grow in proportion to the length. A model whose searches cost more than others says after how many words
+to cut (`most_words`).
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class StretchedDistribution:
 
     def _too_long(self) -> SizeError:
         return SizeError(
-            f"a sentence of {len(self.heads) - 1} words is parsed in stretches of at most {MOST_WORDS}, and has "
-            "probabilities for its own arcs only (confidence); split it for more"
+            f"a sentence of {len(self.heads) - 1} words is parsed in stretches, and has probabilities for its own arcs "
+            "only (confidence); split it for more"
         )
 
 
@@ -75,17 +76,21 @@ def predict_any_length(
     model: TreeModel, sentences: Sequence[Sentence], options: Options, executor: Executor
 ) -> list[Prediction]:
     """The trees of some sentences, in their order."""
-    if all(len(sentence) <= MOST_WORDS for sentence in sentences):
+    most = _most_words(model)
+    if all(len(sentence) <= most for sentence in sentences):
         return model.predict(sentences, options, executor)
-    short = iter(model.predict([each for each in sentences if len(each) <= MOST_WORDS], options, executor))
+    short = iter(model.predict([each for each in sentences if len(each) <= most], options, executor))
     return [
-        next(short) if len(sentence) <= MOST_WORDS else _joined(model, sentence, options, executor)
-        for sentence in sentences
+        next(short) if len(sentence) <= most else _joined(model, sentence, options, executor) for sentence in sentences
     ]
 
 
+def _most_words(model: TreeModel) -> int:
+    return min(MOST_WORDS, getattr(model, "most_words", MOST_WORDS))
+
+
 def _joined(model: TreeModel, sentence: Sentence, options: Options, executor: Executor) -> Prediction:
-    n, cuts = len(sentence), list(_stretches(sentence))
+    n, cuts = len(sentence), list(_stretches(sentence, _most_words(model)))
     seconds = None if options.seconds is None else options.seconds / (len(cuts) + 1)
     own = replace(options, seconds=seconds)
     tree = _Tree(n)
@@ -135,12 +140,12 @@ class _Tree:
         )
 
 
-def _stretches(sentence: Sentence) -> Iterator[Ints]:
+def _stretches(sentence: Sentence, length: int) -> Iterator[Ints]:
     """The words of each stretch."""
     start, n = 1, len(sentence)
-    while n - start >= MOST_WORDS:
-        most = start + MOST_WORDS
-        ends = (stop for stop in range(most, start + MOST_WORDS // 2, -1) if is_punctuation(sentence.forms[stop - 2]))
+    while n - start >= length:
+        most = start + length
+        ends = (stop for stop in range(most, start + length // 2, -1) if is_punctuation(sentence.forms[stop - 2]))
         stop = next(ends, most)
         yield np.arange(start, stop)
         start = stop
