@@ -78,11 +78,11 @@ def constrain(
     if json and not (explain or model):
         raise typer.BadParameter("--json prints the explanation; give --explain too")
     require_one_standard_input(text, dev)
-    require_model(model)
-    options.require_inputs(text, dev)
     for path, what in ((output, "a model"), (rules_out, "rules")):
         if path is not None:
             options.require_place_for(path, what)
+    require_model(model)
+    options.require_inputs(text, dev)
     from headway.parallel import executor_for
     from headway.pipeline import Parser
     from headway.training.data import training_text

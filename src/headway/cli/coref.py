@@ -78,8 +78,8 @@ def train(
     The clusters of a document are learnt through trees over its mentions. The trees are latent: nobody annotated them.
     """
     require_one_standard_input(train, dev)
-    options.require_inputs(train, dev)
     options.require_place_for(output)
+    options.require_inputs(train, dev)
     from headway.coreference.resolver import Resolver
 
     with if_interrupted(lambda: "; nothing was written"), training_progress() as show:

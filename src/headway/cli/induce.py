@@ -71,11 +71,11 @@ def induce(
     if model is not None and not wanted:
         raise typer.BadParameter("--model is for drawing; choose what to draw with --draw-automaton TAG:left")
     require_one_standard_input(treebank, dev)
-    require_model(model)
-    options.require_inputs(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
         options.require_place_for(output)
+    require_model(model)
+    options.require_inputs(treebank, dev)
     from headway.treebank import read_treebank
 
     shown_over = dev or treebank

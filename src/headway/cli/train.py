@@ -54,12 +54,12 @@ def train(
     Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
     require_one_standard_input(train, dev, text)
-    options.require_inputs(train, dev, text)
     options.require_place_for(output)
     if max_megabytes == 0:
         raise typer.BadParameter("--max-megabytes is 0; expected a number above 0")
     folder = checkpoint_for(output, checkpoint)
     require_trainable(settings, text=text is not None)
+    options.require_inputs(train, dev, text)
     from headway.pipeline import Parser
 
     with resumable(folder) as show:

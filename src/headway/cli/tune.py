@@ -72,10 +72,10 @@ def tune(
     if entropy_weight and text is None:
         raise typer.BadParameter("entropy_weight is about text beside the trees; give some with --text FILE")
     require_one_standard_input(train, dev, text)
-    options.require_inputs(train, dev, text)
     if output is not None:
         options.require_place_for(output)
     require_trainable(settings, text=text is not None)
+    options.require_inputs(train, dev, text)
     from headway.pipeline import Parser
     from headway.training.tuning import tune as run
     from headway.treebank import read_treebank
