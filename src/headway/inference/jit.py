@@ -1,7 +1,7 @@
 """How kernels are compiled, and the one line that says so.
 
-A *kernel* is called from Python. It compiles when first called and is cached on disk by Numba, so the wait happens
-once a machine. It is announced on standard error, once a process and only when something really is compiled
+A *kernel* is called from Python. It compiles when first called and is cached on disk (`kernel_cache`), so the wait
+happens once a machine. It is announced on standard error, once a process and only when something really is compiled
 (`HEADWAY_QUIET=1` silences it).
 
 A *part* is called from kernels only, and compiled into each that calls it. It must not be cached itself: what Numba
@@ -22,6 +22,8 @@ from typing import Any, ParamSpec, TypeVar
 from numba import njit
 from numba.core import event
 
+from headway.inference.kernel_cache import KernelCache
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -30,8 +32,10 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "con
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A function called from Python: compiled on first call, cached on disk, free of the interpreter lock."""
-    compiled: Callable[P, R] = njit(cache=True, nogil=True, **_OPTIONS)(function)
-    return compiled
+    compiled: Any = njit(nogil=True, **_OPTIONS)(function)
+    if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
+        compiled._cache = KernelCache(function)
+    return compiled  # type: ignore[no-any-return]
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:

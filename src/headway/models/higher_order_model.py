@@ -126,11 +126,16 @@ class HigherOrderModel:
             if kind.name in data["parts"]
         }
         parts = PartScorer(arc_features_of(data["arcs"], coder), others)
-        pi, kappa = (number(each, "a number of the calibration") for each in data["calibration"])
         return cls(
             coder,
             PrunedPartScorer(pruner, Trained(parts, weights_of(archive, "weights", parts.size))),
-            DualDecoder(trees, Calibration(pi, kappa)),
+            DualDecoder(trees, saved_calibration(data)),
             labeller_of(archive, coder),
             dict(data["about"]),
         )
+
+
+def saved_calibration(data: Mapping[str, Any]) -> Calibration:
+    """The calibration that was saved."""
+    pi, kappa = (number(each, "a number of the calibration") for each in data["calibration"])
+    return Calibration(pi, kappa)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,10 @@ from headway.models.arc_scorer import ArcScorer
 from headway.models.root_labels import roots_among
 from headway.models.scorer import Trained
 from headway.models.tree_decoder import BATCH_CELLS, TreeDecoder
+from headway.saved_values import number
 from headway.training.arc_problem import ArcProblem, PartialArcProblem
 from headway.training.data import CodedTrees, TrainingData, checksum, code_trees, label_names
-from headway.training.development import ArcDevelopment, arc_development
+from headway.training.development import EXPONENTS, ArcDevelopment, arc_development
 from headway.training.labels import train_labels
 from headway.training.learners import latent_learner_of, learner_of, require_fit
 from headway.training.preparation import about, bound, fit
@@ -82,7 +84,7 @@ class ArcPreparation:
                 calibration_stage(settings),
                 lambda: dev.scale(best),
                 lambda x: ({"scale": x}, {}),
-                lambda archive: float(archive.data["scale"]),
+                lambda archive: _saved_scale(archive.data["scale"]),
             )
         after = None
         if settings.labels == "after":
@@ -93,6 +95,14 @@ class ArcPreparation:
             said["text"] = {"sentences": len(self.data.text), "sha256": checksum(self.data.text)}
         decoder, roots = TreeDecoder(settings.trees), roots_among(scorer.labels, self.data.roots)
         return ArcModel(self.coder, Trained(scorer, scale * best), decoder, after, said, roots)
+
+
+def _saved_scale(value: Any) -> float:
+    scale = number(value, "the scale")
+    low, high = np.exp(EXPONENTS)
+    if not low <= scale <= high:
+        raise ValueError(f"the scale is {scale:g}, which is never found")
+    return scale
 
 
 def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPreparation:

@@ -26,6 +26,7 @@ from headway.treebank import Sentence, is_punctuation
 
 # Enough to tell the passes apart: the first weights of a training make sentences that are hard to finish exactly.
 _ITERATIONS = 200
+EXPONENTS = (-12.0, 3.0)  # between these is the logarithm of the scale that is looked for
 
 
 def scored_words(sentences: Sequence[Sentence]) -> Bools:
@@ -96,7 +97,7 @@ class ArcDevelopment:
                 total += float(np.sum(tree_sums(as_batch(arcs, these.lengths), trees, executor)))
             return total
 
-        return float(np.exp(minimize_scalar(loss, bounds=(-12.0, 3.0), method="bounded", options={"xatol": 0.02}).x))
+        return float(np.exp(minimize_scalar(loss, bounds=EXPONENTS, method="bounded", options={"xatol": 0.02}).x))
 
 
 @dataclass(frozen=True)

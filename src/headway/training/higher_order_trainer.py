@@ -17,7 +17,7 @@ from headway.learning.structures import Trees
 from headway.models.arc_scorer import ArcScorer
 from headway.models.calibration import Calibration, fit_calibration
 from headway.models.dual_decoder import DualDecoder, PrunedPartScorer
-from headway.models.higher_order_model import HigherOrderModel
+from headway.models.higher_order_model import HigherOrderModel, saved_calibration
 from headway.models.part_scorer import PartScorer, kind_of
 from headway.models.portions import portions
 from headway.models.protocol import Options
@@ -111,7 +111,7 @@ class PartPreparation:
             calibration_stage(settings),
             lambda: calibrate(model, dev, run),
             lambda x: ({"calibration": [x.pi, x.kappa]}, {}),
-            lambda archive: Calibration(*map(float, archive.data["calibration"])),
+            lambda archive: saved_calibration(archive.data),
         )
         return replace(model, decoder=replace(model.decoder, calibration=calibration))
 

@@ -17,6 +17,7 @@ import numpy as np
 from headway.archive import Archive
 from headway.features.clusters import NO_CLUSTERS, read_clusters
 from headway.learning.monitor import Progress
+from headway.saved_values import column_values
 from headway.text.saved import segmenter_members, segmenter_of, tagger_members, tagger_of
 from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger, TaggerReport, has_tags, jackknifed
@@ -89,7 +90,7 @@ def _tag_members(sentences: Sequence[Sentence]) -> Saved:
 
 def _with_tags(sentences: Sequence[Sentence], archive: Archive) -> list[Sentence]:
     """The sentences with the tags that were saved."""
-    columns = {name: [archive.data[name][k] for k in archive.arrays[name].tolist()] for name in _TAGS}
+    columns = {name: _saved_column(archive, name) for name in _TAGS}
     tagged, start = [], 0
     for sentence in sentences:
         stop = start + len(sentence)
@@ -99,6 +100,13 @@ def _with_tags(sentences: Sequence[Sentence], archive: Archive) -> list[Sentence
     if any(len(column) != start for column in columns.values()):
         raise ValueError("tags of other sentences")
     return tagged
+
+
+def _saved_column(archive: Archive, name: str) -> list[str]:
+    values, numbers = column_values(archive.data[name], f"a value of {name}"), archive.arrays[name]
+    if numbers.ndim != 1 or numbers.dtype != np.int64 or not ((numbers >= 0) & (numbers < len(values))).all():
+        raise ValueError(f"{name} has numbers of values that are not there")
+    return [values[k] for k in numbers.tolist()]
 
 
 def _shown(stage: str, run: Run) -> TaggerReport | None:
