@@ -130,12 +130,16 @@ def _read(members: zipfile.ZipFile, path: str | os.PathLike[str], kind: str | No
     _check_members(members)
     data = _read_json(members)
     if data["headway"] != VERSION:
+        if kind == CHECKPOINT:
+            raise _DamageError("written by another version of Headway")
         raise ArchiveError(
             f"{path}: written in version {data['headway']} of the format, this is version {VERSION}; "
             + ("update headway" if data["headway"] > VERSION else "convert it with experiments/convert_models.py")
         )
     found = data.get("kind")
     if not isinstance(found, str) or kind not in (None, found):
+        if kind == CHECKPOINT:
+            raise _DamageError(f"holds a {str(found)[:40]!r}, not a checkpoint")
         raise ArchiveError(f"{path}: holds a {str(found)[:40]!r}, not a {kind or 'model'}; give another file")
     infos = [info for info in members.infolist() if info.filename != _JSON]
     return Archive(found, data, {info.filename.removesuffix(".npy"): _read_array(members, info) for info in infos})

@@ -18,7 +18,7 @@ from headway.coreference.pair_features import PairFeatures, stretch
 from headway.models.protocol import Description, Options, Table, Task
 from headway.packing import read_weights
 from headway.parallel import Executor
-from headway.saved_values import texts, whole_number
+from headway.saved_values import mapping, texts, whole_number
 
 _MOST = 1 << 31  # mentions or sentences of a document
 
@@ -94,4 +94,6 @@ class CoreferenceModel:
         features = PairFeatures.compile(templates, data["bits"])
         weights = read_weights(archive.arrays, "weights", features.size).astype(np.float64)
         sieves = Sieves(*(whole_number(data["sieves"][name], name, 0, _MOST) for name in ("mentions", "sentences")))
-        return cls(MentionCoder.from_values(data["values"]), sieves, features, weights, dict(data["about"]))
+        return cls(
+            MentionCoder.from_values(data["values"]), sieves, features, weights, dict(mapping(data["about"], "about"))
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,7 +61,10 @@ class StageFile:
                 Archive(CHECKPOINT, {"fingerprint": self.fingerprint, **data}, arrays), self.path, compress=False
             )
         except (OSError, ArchiveError) as error:
-            cause = error.strerror if isinstance(error, OSError) else error
+            system = error if isinstance(error, OSError) else error.__context__
+            cause = system.strerror if isinstance(system, OSError) else error
+            with suppress(OSError):
+                self.path.parent.rmdir()  # if nothing is in it
             warnings.warn(
                 f"{self.path.parent}: no checkpoint can be written there ({cause}); training goes on, but an "
                 "interruption would lose it",

@@ -19,6 +19,7 @@ from headway.models.labeller import AfterLabels
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import roots_of
 from headway.models.saved import (
+    about_of,
     arc_features_of,
     blocks_data,
     coder_data,
@@ -116,6 +117,6 @@ class ArcModel:
             Trained(scorer, weights_of(archive, "weights", scorer.size)),
             TreeDecoder(trees_of(data)),
             labeller_of(archive, coder),
-            dict(data["about"]),
+            about_of(data),
             roots,
         )

@@ -32,7 +32,7 @@ from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels
 from headway.models.lexical_grammar import LexicalGrammar
 from headway.models.protocol import Description, Options, Prediction, Task
-from headway.models.saved import coder_data, coder_of, labeller_members, labeller_of, required_columns
+from headway.models.saved import about_of, coder_data, coder_of, labeller_members, labeller_of, required_columns
 from headway.models.tree_decoder import BATCH_CELLS
 from headway.parallel import Executor
 from headway.saved_values import column_values, flag, number
@@ -259,7 +259,7 @@ class GrammarModel:
             Grammar(symbols, _operators_of("", archive, symbols.size), deterministic, backed_off, lexical),
             labeller_of(archive, coder),
             flag(data["single_root"], "single_root"),
-            dict(data["about"]),
+            about_of(data),
         )
 
 

@@ -28,6 +28,7 @@ from headway.models.part_scorer import PartScorer
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.pruning import MOST_HEADS, Pruner
 from headway.models.saved import (
+    about_of,
     arc_features_of,
     blocks_data,
     coder_data,
@@ -131,7 +132,7 @@ class HigherOrderModel:
             PrunedPartScorer(pruner, Trained(parts, weights_of(archive, "weights", parts.size))),
             DualDecoder(trees, saved_calibration(data)),
             labeller_of(archive, coder),
-            dict(data["about"]),
+            about_of(data),
         )
 
 

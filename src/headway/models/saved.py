@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,35 @@ from headway.features.templates import parse_templates
 from headway.models.labeller import ROLES, AfterLabels, LabelScorer
 from headway.models.root_labels import roots_of
 from headway.packing import read_weights
-from headway.saved_values import column_values, flag, whole_number
+from headway.saved_values import column_values, flag, mapping, whole_number
 
 Data = dict[str, Any]
+
+_FILES = ("clusters", "templates", "parts")  # settings that may be a file
 
 
 def trees_of(data: Mapping[str, Any]) -> TreeClass:
     """The class of a model's trees."""
     return TreeClass(*(flag(data[name], name) for name in ("projective", "single_root")))
+
+
+def about_of(data: Mapping[str, Any]) -> Data:
+    """What a model says of itself."""
+    about = dict(mapping(data["about"], "about"))
+    settings = about.get("settings")
+    return {**about, "settings": without_folders(settings)} if isinstance(settings, Mapping) else about
+
+
+def without_folders(settings: Mapping[str, Any]) -> Data:
+    """The settings of a training with the names of files alone: where they were is nobody's business.
+
+    >>> without_folders({"clusters": "/tmp/x/paths.txt", "templates": "standard", "seed": 3})
+    {'clusters': 'paths.txt', 'templates': 'standard', 'seed': 3}
+    """
+    return {
+        name: PurePath(value).name if name in _FILES and isinstance(value, str) else value
+        for name, value in settings.items()
+    }
 
 
 def coder_data(coder: Coder) -> Data:

@@ -14,6 +14,7 @@ from headway import __version__
 from headway.arrays import Floats
 from headway.learning.monitor import Monitor
 from headway.models.protocol import TreeModel
+from headway.models.saved import without_folders
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
 from headway.training.stages import Fit, Run
@@ -60,7 +61,7 @@ def about(settings: Settings, monitor: Monitor, data: TrainingData, **more: Any)
     """What a model says of itself."""
     return {
         "headway": __version__,
-        "settings": asdict(settings),
+        "settings": without_folders(asdict(settings)),
         "train": data.about(),
         "best_pass": monitor.best_pass(),
         **more,
