@@ -82,7 +82,7 @@ def test_a_closed_pipe_is_no_error(model: Path) -> None:
     )
     assert parsing.stdout is not None
     parsing.stdout.close()
-    assert parsing.wait(60) == 1
+    assert parsing.wait(600) == 1
     assert parsing.stderr is not None
     assert parsing.stderr.read() == b""
 

@@ -241,8 +241,8 @@ def test_ctrl_c_and_the_same_command_again(
         patch.setattr("headway.cli.train.training_progress", lambda: _watching(passes))
         invoke(*words, "-o", path)
     assert [number for stage, number in passes if stage == "tree"] == [3, 4]
-    # what was finished is not trained again; jack-knifed tags are read back, fold by fold
-    assert {stage for stage, _ in passes} == {"jack-knife", "tree", "labels"}
+    # what was finished is not trained again, nor shown
+    assert {stage for stage, _ in passes} == {"tree", "labels"}
     assert not checkpoint.exists()
     resumed, whole = Parser.load(path).model, Parser.load(tmp_path / "whole").model
     assert np.array_equal(weights_of(resumed), weights_of(whole))

@@ -61,7 +61,7 @@ GARBLED: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "truncated": lambda content: content[: len(content) // 2],
     "short by one": lambda content: content[:-1],
-    "flipped": lambda content: content[:-300] + bytes([content[-300] ^ 1]) + content[-299:],
+    "flipped": lambda content: content[:-50] + bytes([content[-50] ^ 1]) + content[-49:],
     "noise": lambda content: os.urandom(len(content)),
     "of another type": lambda content: with_checksum(pickle.dumps(17)),
     "of a class that is gone": lambda content: with_checksum(b"cnumba.core\nno_such_class\n."),

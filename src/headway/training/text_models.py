@@ -69,10 +69,21 @@ def train_text_models(
 
     tagger = run.stage("tagger", learn_tagger, tagger_members, read_tagger)
 
-    def fold(number: int, held_out: Sequence[Sentence], tag: Callable[[], list[Sentence]]) -> list[Sentence]:
-        return run.stage(f"jack-knife-{number}", tag, _tag_members, partial(_with_tags, held_out))
+    shown, made = _shown("jack-knife", run), set[int]()
 
-    tagged = jackknifed(train, clusters, seed=settings.seed, report=_shown("jack-knife", run), stage=fold)
+    def fold(number: int, held_out: Sequence[Sentence], tag: Callable[[], list[Sentence]]) -> list[Sentence]:
+        def tagging() -> list[Sentence]:
+            made.add(number)
+            return tag()
+
+        return run.stage(f"jack-knife-{number}", tagging, _tag_members, partial(_with_tags, held_out))
+
+    def report(number: int, folds: int, wrong: float) -> None:
+        if shown is not None and number in made:  # those of an earlier run were shown then
+            shown(number, folds, wrong)
+
+    shows = None if shown is None else report
+    tagged = jackknifed(train, clusters, seed=settings.seed, report=shows, stage=fold)
     held_out = None if dev is None else tagger.tag(dev)
     return TextModels(tagger, segmenter), TrainingData(tagged, held_out, tagger.tag(text), clusters, checksum(train))
 
