@@ -74,17 +74,13 @@ def test_parsing_onto_a_full_disk_keeps_the_old_file(model: Path, tmp_path: Path
 
 
 def test_a_closed_pipe_is_no_error(model: Path) -> None:
-    parsing = subprocess.Popen(
-        [*COMMAND, "parse", str(model), str(TINY)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "HEADWAY_QUIET": "1"},
-    )
-    assert parsing.stdout is not None
-    parsing.stdout.close()
-    assert parsing.wait(600) == 1
-    assert parsing.stderr is not None
-    assert parsing.stderr.read() == b""
+    command, environment = [*COMMAND, "parse", str(model), str(TINY)], {**os.environ, "HEADWAY_QUIET": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as parsing:
+        assert parsing.stdout is not None
+        assert parsing.stderr is not None
+        parsing.stdout.close()
+        assert parsing.stderr.read() == b""
+        assert parsing.wait() == 1
 
 
 def test_a_second_training_to_the_same_output_is_refused(tmp_path: Path) -> None:

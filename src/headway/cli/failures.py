@@ -58,14 +58,15 @@ def note(sentence: str) -> None:
 def warnings_in_one_line(category: type[Warning]) -> Iterator[None]:
     """Print warnings of a category as the command's own, each once."""
     with warnings.catch_warnings():
-        warnings.simplefilter("once", category)
-        own = warnings.showwarning
+        warnings.simplefilter("always", category)
+        own, said = warnings.showwarning, set[str]()
 
         def show(message: Warning | str, kind: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(kind, category):
-                typer.echo(f"headway: warning: {printable(str(message))}", err=True)
-            else:
+            if not issubclass(kind, category):
                 own(message, kind, *place, **more)
+            elif str(message) not in said:
+                said.add(str(message))
+                typer.echo(f"headway: warning: {printable(str(message))}", err=True)
 
         warnings.showwarning = show  # type: ignore[assignment]
         yield
