@@ -85,6 +85,9 @@ def test_settings_reach_the_trainer(
     monkeypatch.setattr(Parser, "train", classmethod(train))
     monkeypatch.chdir(tmp_path)
     Path("mine.txt").write_text(table_text("grandsibling"), encoding="utf-8")
+    Path("paths.txt").write_text("01\tdog\n", encoding="utf-8")
+    for name in ("a.conllu", "b.conllu"):  # which the command only looks for, as the trainer is a stand-in
+        Path(name).touch()
     invoke("train", "a.conllu", "-o", tmp_path / "m", "--epochs", 2, "--threads", 2, *words.split(), status=130)
     others = ("train", "dev", "text", "threads", "checkpoint", "show")
     text = "b.conllu" if "--text" in words else None
