@@ -11,6 +11,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -220,13 +221,13 @@ def _change_field(rng: np.random.Generator, data: Any) -> None:
         if way < 0.1:
             del at[key]
         elif way < 0.2 and isinstance(at, list):
-            at.append(below)
+            at.append(deepcopy(below))
         elif way < 0.3:
-            at[key] = at[pick(rng, keys)]
+            at[key] = deepcopy(at[pick(rng, keys)])
         elif way < 0.4 and isinstance(at, dict):
             at[pick(rng, TEXTS)] = at.pop(key)
         else:
-            at[key] = pick(rng, pick(rng, (NUMBERS, TEXTS, OTHERS)))
+            at[key] = deepcopy(pick(rng, pick(rng, (NUMBERS, TEXTS, OTHERS))))
         return
 
 
