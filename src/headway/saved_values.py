@@ -11,8 +11,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-LARGEST_WEIGHT = 1e30
-"""Of a weight, either way: sums of thousands are far from where float64 ends, and no training comes near it."""
+LARGEST_WEIGHT = 2.0**100
+"""Of a weight, either way: sums of thousands are far from where float64 ends, and no training comes near it. A power of
+two: what is within it stays so when it is rounded to float32."""
 
 _COUNT = 1 << 40  # more than any file counts
 

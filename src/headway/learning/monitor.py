@@ -20,7 +20,7 @@ from headway.arrays import Floats
 from headway.errors import CheckpointError
 from headway.learning.checkpoint import StageFile
 from headway.learning.progress import Pass, Report, State
-from headway.saved_values import numbers_in_range
+from headway.saved_values import LARGEST_WEIGHT, numbers_in_range
 
 CHECKPOINT_SECONDS = 20.0
 _STATE = "state_"
@@ -124,7 +124,7 @@ class Monitor:
         history, best = archive.data["history"], archive.arrays["best"]
         if best.shape != (size,) or best.dtype != np.float64:
             raise ValueError("its weights are of another training")
-        numbers_in_range(best, "best")
+        numbers_in_range(best, "best", LARGEST_WEIGHT / 1000)  # what is made of them has to be in range, too
         if not isinstance(history, list) or not history or "ended" not in archive.data:
             raise ValueError("it has no history")
         for number, entry in enumerate(history, start=1):
