@@ -13,7 +13,7 @@ import sys
 
 def main() -> None:
     """Run the command of `sys.argv`."""
-    from headway.cli.signals import all_is_written, heed_signals
+    from headway.cli.signals import all_is_written, heed_signals, leave_if_told
 
     heed_signals()
     from headway.cli.app import app
@@ -23,5 +23,8 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="headway")
+    except Exception:
+        leave_if_told()
+        raise
     finally:
         all_is_written()

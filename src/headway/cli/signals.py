@@ -27,11 +27,11 @@ _SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
 
 
 class _State:
-    """What a signal finds: whether a command runs, what to say of it, and whether the main thread has heard."""
+    """What a signal finds: whether a command runs, what to say of it, and which one the main thread has heard."""
 
     running = False
     done = False
-    heard = False
+    heard = 0
     remedy: Callable[[], str] = staticmethod(lambda: "")
 
 
@@ -77,9 +77,16 @@ def all_is_written() -> None:
     _State.done = True
 
 
+def leave_if_told() -> None:
+    """End the process if a signal came: its exception may have been lost in a callback, and shown as another one."""
+    if _State.heard:
+        _clear_up(_State.heard)
+        os._exit(128 + _State.heard)
+
+
 def _leave(number: int, frame: FrameType | None) -> None:
     """The ordinary way: an exception in the main thread."""
-    _State.heard = True
+    _State.heard = number
     sys.unraisablehook = lambda _: None  # the exception may hit a destructor; that is no news
     if _State.done:
         os._exit(128 + number)

@@ -51,6 +51,8 @@ class KernelCache(FunctionCache):
         """Keep what was compiled, if that is possible."""
         try:
             super().save_overload(sig, data)
+        except RuntimeError:  # a signal came while the machine code was handed over, so there is none to keep
+            return
         except OSError as error:
             _say_once(
                 f"compiled kernels cannot be kept in {self.cache_path} ({error.strerror or error}), and are compiled "
