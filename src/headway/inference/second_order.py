@@ -107,7 +107,12 @@ class SiblingDistribution:
         return float(log_z), mu, pairs
 
     def _require_precision(self, mu: Floats, pairs: Floats) -> None:
-        """Sums of scores are rounded here, so the trees that count must not score too much, either way."""
+        """Sums of scores are rounded here. Where several trees count, they must not score too much, either way.
+
+        One that leaves all others behind may score anything.
+        """
+        if ((mu == 0.0) | (mu == 1.0)).all():
+            return
         size = (mu * np.abs(np.where(mu > 0, self._arcs, 0.0))).sum()
         size += (pairs * np.abs(np.where(pairs > 0, self._siblings, 0.0))).sum()
         if size > _LARGEST_SUM:
