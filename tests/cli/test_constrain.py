@@ -140,6 +140,8 @@ def test_settings_reach_the_trainer(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Parser, "constrain", classmethod(constrain))
+    monkeypatch.chdir(tmp_path)
+    Path("paths.txt").write_text("01\tdog\n", encoding="utf-8")
     options = ("--dev", test_file, "--threads", 2, "-o", tmp_path / "m")
     invoke("constrain", rules, text_file, *options, *words.split(), status=130)
     told, text, dev = given.pop("args")

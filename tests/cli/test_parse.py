@@ -648,7 +648,7 @@ def test_json_of_a_treebank_has_what_it_says(invoke: Invoke, model: Path) -> Non
     out = invoke("parse", model, "-", "--format", "json", stdin=("#text=Un X\n# other\n" + bare + bare).encode()).stdout
     first, second = map(json.loads, out.splitlines())
     assert (first["text"], "sent_id" in first) == ("Un X", False)
-    assert list(second) == ["words", "probability", "status", "gap"]
+    assert list(second) == ["words", "multiword_tokens", "probability", "status", "gap"]
     assert second["words"][0]["offsets"] is None
 
 

@@ -406,7 +406,7 @@ def test_forbidden_pairs_can_leave_no_tree(trees: dict[str, bool]) -> None:
 @pytest.mark.parametrize("options", [{"iterations": 0}, {"iterations": -3}, {"budget": 0}])
 def test_limits_that_cannot_be(options: dict[str, int]) -> None:
     parts = SiblingParts.dense(np.zeros((3, 3)), np.zeros((3,) * 3))
-    with pytest.raises(ValueError, match="expected at least 1"):
+    with pytest.raises(ValueError, match="expected a whole number, 1 or more"):
         decode(parts, **options)  # type: ignore[arg-type]
 
 
