@@ -123,6 +123,7 @@ class _Side:
         self._arcs = arcs
         self._levels = levels(arcs)
         self._ends: dict[tuple[int, int], float] = {}  # by arc and word: offset from the middle of the word
+        self._tops: list[dict[float, int]] = [{} for _ in range(len(widths) + 1)]  # the highest level at each end
         self.fan_widths = [0.0] * (len(widths) + 1)
         self._reach = [0.0] * (len(widths) + 1)  # of the outer ends from the middle of each word
         at: list[list[int]] = [[] for _ in range(len(widths) + 1)]
@@ -134,7 +135,9 @@ class _Side:
             step = min(_WIDEST_END_SPACE, max(END_SPACE, widths[word - 1] / max(1, len(numbers))))
             step = 0.0 if word in edges else step
             for position, number in enumerate(numbers):
-                self._ends[number, word] = (position - (len(numbers) - 1) / 2) * step
+                end = (position - (len(numbers) - 1) / 2) * step
+                self._ends[number, word] = end
+                self._tops[word][end] = max(self._tops[word].get(end, 0), self._levels[number])
             self.fan_widths[word] = len(numbers) * step
             self._reach[word] = max(0, len(numbers) - 1) / 2 * step
 
@@ -177,12 +180,14 @@ class _Side:
     def _label_spot(self, number: int, x: Sequence[float]) -> float | _Demand:
         """The middle of the label: as near as possible to the middle of the arc, clear of higher arcs."""
         arc, level = self._arcs[number], self._levels[number]
-        lines = [
-            (x[word] + end, word, end)
-            for (other, word), end in self._ends.items()
-            if arc.left <= word <= arc.right and (other == number or self._levels[other] > level)
-        ]
-        lines.sort()
+        own = {(word, self._ends[number, word]) for word in (arc.left, arc.right)}
+        higher = {
+            (word, end)
+            for word in range(arc.left, arc.right + 1)
+            for end, top in self._tops[word].items()
+            if top > level
+        }
+        lines = sorted((x[word] + end, word, end) for word, end in own | higher)
         places = [line[0] for line in lines]
         start = places.index(x[arc.left] + self._ends[number, arc.left])
         stop = bisect_left(places, x[arc.right] + self._ends[number, arc.right], lo=start)
@@ -208,13 +213,13 @@ def levels(arcs: Sequence[Arc]) -> list[int]:
     """
     order = sorted(range(len(arcs)), key=lambda i: (not arcs[i].head, arcs[i].length, arcs[i].modifier))
     found = [0] * len(arcs)
-    for position, number in enumerate(order):
+    top = [0] * (2 + max((arc.right for arc in arcs), default=0))  # of the arcs so far, between each word and the next
+    for number in order:
         arc = arcs[number]
+        stretch = slice(arc.left, arc.right) if arc.head else slice(arc.modifier - 1, arc.modifier + 1)
+        found[number] = 1 + max(top[stretch], default=0)
         if arc.head:
-            below = (i for i in order[:position] if max(arcs[i].left, arc.left) < min(arcs[i].right, arc.right))
-        else:
-            below = (i for i in order[:position] if arcs[i].head and arcs[i].left <= arc.modifier <= arcs[i].right)
-        found[number] = 1 + max((found[i] for i in below), default=0)
+            top[stretch] = [found[number]] * (arc.right - arc.left)
     return found
 
 
