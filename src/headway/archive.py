@@ -192,8 +192,7 @@ def _read_array(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
         if dtype.itemsize * math.prod(shape) != info.file_size - member.tell():
             raise _DamageError(f"{info.filename} does not hold the array it claims")
         if dtype.itemsize == 1 and info.compress_type != zipfile.ZIP_STORED:
-            raise _DamageError(
-                f"{info.filename} is compressed, which bytes never are"
-            )  # they stand for more than they are
+            # Packed weights stand for more than they are, so compressed ones could fill the memory.
+            raise _DamageError(f"{info.filename} is compressed, which bytes never are")
         content = np.frombuffer(member.read(), dtype).reshape(shape)
         return content if dtype.itemsize == 1 else content.copy()

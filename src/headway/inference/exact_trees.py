@@ -130,9 +130,9 @@ def _cycle(head: dict[int, int]) -> set[int]:
 
 
 def _best_projective(entries: Entries, n: int, single_root: bool) -> dict[int, int] | None:
-    """Spans are built from narrow to wide. An item is its score and how it was built, None if it cannot be."""
+    """Spans are built from narrow to wide; those that cannot be built are left out."""
     first = 1 if single_root else 0
-    # C: item[h, e] without, I: arc[h, m] with the arc h -> m, each with the split point that was best.
+    # C is span[h, e], I is arc[h, m]; each with the split point that was best.
     span: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(first, n + 1)}
     arc: dict[tuple[int, int], tuple[int, int]] = {}
     for width in range(1, n + 1 - first):

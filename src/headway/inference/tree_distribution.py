@@ -279,7 +279,7 @@ class TreeDistribution:
             exact |= tame.wide
         if exact.any():
             result[exact] = any_scale.totals(replace(self._batch, wide=exact).only_wide(), self.trees).entropy
-        return np.maximum(result, 0.0)
+        return np.maximum(result, 0.0)  # a difference of two roundings may end below
 
     def _cross_entropy(self, other: TreeDistribution) -> Floats:
         if not isinstance(other, TreeDistribution):
@@ -288,22 +288,22 @@ class TreeDistribution:
             raise ShapeError("the other distribution is over sentences of other lengths")
         result, _ = _mean_cost(self._mu, other._batch, other._log_z)
         if other._batch.wide is not None:
-            for b in np.flatnonzero(other._batch.wide):
-                result[b] = self._mean_cost_of_wide(other, int(b))
+            for b, (own, theirs) in enumerate(zip(self._batch.sentences(), other._batch.sentences(), strict=True)):
+                if theirs.wide is not None:
+                    result[b] = self._mean_cost_of_wide(other, b, own, theirs)
         result[self._uses(allowed(self._batch) & ~allowed(other._batch))] = np.inf
         if self._may_exceed(other):
             outside = [self._has_tree_outside(other, sentence.scores[0]) for sentence in self._batch.sentences()]
             result[outside] = np.inf
         return result
 
-    def _mean_cost_of_wide(self, other: TreeDistribution, b: int) -> float:
-        """The same for one sentence with scores of any size: relative to the other's best tree."""
-        own, sentence = list(self._batch.sentences())[b], list(other._batch.sentences())[b]
-        if self.trees == other.trees and own.same_scores(sentence):
+    def _mean_cost_of_wide(self, other: TreeDistribution, b: int, own: Batch, theirs: Batch) -> float:
+        """The same for sentence b, with scores of any size: relative to the other's best tree."""
+        if self.trees == other.trees and own.same_scores(theirs):
             return float(self._entropy[b])
-        n = len(sentence.scores[0]) - 1
+        n = self._batch.lengths[b]
         best = self._tree(other._best, b)
-        return any_scale.mean_cost(sentence, other.trees, best, self._mu[b, : n + 1, : n + 1])
+        return any_scale.mean_cost(theirs, other.trees, best, self._mu[b, : n + 1, : n + 1])
 
     def _uses(self, arcs: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which sentences have a tree with one of these arcs; probabilities may underflow, counts of trees do not."""
