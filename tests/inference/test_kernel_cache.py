@@ -6,6 +6,8 @@ import errno
 import importlib.util
 import os
 import pickle
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +53,24 @@ def file(tmp_path: Path, suffix: str) -> Path:
 
 def test_what_was_compiled_is_found(load: Load) -> None:
     assert [hits(load) for _ in range(3)] == [0, 1, 1]
+
+
+MARGINALS = """
+import numpy as np
+from headway import TreeDistribution
+scores = np.random.default_rng(0).normal(size=(4, 26, 26))
+print(TreeDistribution(scores, threads=1).marginals.tobytes().hex())
+"""
+
+
+def test_the_process_that_compiles_and_one_that_loads_agree_to_the_last_bit(tmp_path: Path) -> None:
+    """A part that is called, not inlined, is another compilation of it in each: this failed when LLVM could choose."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "HEADWAY_QUIET": "1"}
+    compiled, loaded = (
+        subprocess.run([sys.executable, "-c", MARGINALS], env=environment, capture_output=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert compiled == loaded
 
 
 def with_checksum(content: bytes) -> bytes:

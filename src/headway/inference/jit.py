@@ -6,7 +6,8 @@ happens once a machine. It is announced on standard error, once a process and on
 
 A *part* is called from kernels only, and compiled into each that calls it. It must not be cached itself: what Numba
 loads from its cache is object code, which cannot be inlined, and a kernel built from it can be several times
-slower.
+slower. It is always inlined: where that is left to LLVM, a process that compiles a kernel calls the part as compiled
+alone, one that loads the kernel calls the part as compiled with it, and their results differ in the last bits.
 
 Fast-math is limited to reassociation, contraction into fused multiply-adds and the sign of zero: nan and infinity
 keep their IEEE meaning, which the kernels rely on.
@@ -40,13 +41,13 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """A function called from kernels, compiled into each of them."""
-    compiled: Callable[P, R] = njit(**_OPTIONS)(function)
+    compiled: Callable[P, R] = njit(forceinline=True, **_OPTIONS)(function)
     return compiled
 
 
 def ordered_part(function: Callable[P, R]) -> Callable[P, R]:
     """A part whose operations must not be reassociated."""
-    compiled: Callable[P, R] = njit(error_model="numpy", fastmath={"contract"})(function)
+    compiled: Callable[P, R] = njit(forceinline=True, error_model="numpy", fastmath={"contract"})(function)
     return compiled
 
 
