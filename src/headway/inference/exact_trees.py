@@ -2,7 +2,8 @@
 
 *Non-projective*: Chu and Liu's and Edmonds' contractions, as `spanning_tree` describes them. Single-root trees come
 from a penalty on root arcs larger than any difference of scores, which integers can afford. *Projective*: Eisner's
-chart (`span_chart`) with max for sum. Only scores far beyond the ordinary come here (`any_scale`); O(n^3) either way.
+chart (`span_chart`) with max for sum. O(n^3) either way. Few sentences come here, those whose scores are vast and
+differ by thousands even without `hopeless_arcs`, so none of it is compiled.
 """
 
 from __future__ import annotations

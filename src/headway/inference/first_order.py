@@ -93,10 +93,10 @@ def best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> Ints:
 def try_best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Ints, Ints]:
     """Heads (B, N+1) and whether each sentence has a tree at all."""
     algorithm = eisner.argmax if trees.projective else spanning_tree.argmax
-    vast = batch.beyond(exact_trees.VAST)
-    heads, found = algorithm(vast.ordinary(), single_root=trees.single_root, executor=executor)
-    if vast.wide is not None:
-        heads[vast.wide], found[vast.wide] = exact_trees.argmax(vast.only_wide(), trees)
+    tame, _ = without_hopeless_arcs(batch.beyond(exact_trees.VAST), trees, executor)
+    heads, found = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor)
+    if tame.wide is not None:
+        heads[tame.wide], found[tame.wide] = exact_trees.argmax(tame.only_wide(), trees)
     return heads, found
 
 

@@ -3,7 +3,8 @@
 Scores are first taken relative to each word's best, x <= 0, which changes no probability. If some tree loses L in all,
 then the trees with an arc of x < -(L + c), of which there are fewer than (n+1)^n, have less than (n+1)^n exp(-c) of its
 weight together. With c = 800 + n log(n+1) that is less than any float64 other than zero: forbidding these arcs changes
-no sum, and what is left is often small enough for ordinary algorithms. O(n^2) for the tree (O(n^3) projective).
+no sum and no best tree, and what is left is often small enough for ordinary algorithms. O(n^2) for the tree (O(n^3)
+projective).
 """
 
 from __future__ import annotations
