@@ -27,6 +27,7 @@ _BUDGET = 20_000
 # Cells that a search may read for each word of a sentence, some milliseconds; ordinary sentences need a tenth of them.
 # A long sentence's steps are costly, so it has fewer: its time grows with its length, not with its cube.
 _WORK_PER_WORD = 5_000_000
+_MOST_WORK = 1_500_000_000  # reached at 300 words: three seconds
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,9 @@ class DualDecoder:
 
 
 def decode_all(parts: list[Parts], executor: Executor, **options: Any) -> list[Decoded]:
-    """The best tree of each sentence, in time that grows with its length; `options` are those of `decode`."""
+    """The best tree of each sentence, in time that grows with its length at most; `options` are those of `decode`."""
 
     def one(own: Parts) -> Decoded:
-        return decode(own, work=_WORK_PER_WORD * own.candidates.n, **options)
+        return decode(own, work=min(_WORK_PER_WORD * own.candidates.n, _MOST_WORK), **options)
 
     return executor.map(one, parts)
