@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from headway.drawing.layout import WORD_SPACE, Arc, PlacedArc, place
 
 _HALVINGS = 5  # of the range of widths of rows
+_FEW = 8  # rows, which are made equally wide; more than these end like a paragraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def in_rows(
         if most is None or len(widths) < 2 or row.width <= most:
             return [row]
     rows = _filled(widths, above, below, margin, most)
+    if len(rows) > _FEW:
+        return rows
     # Narrower, as long as that takes no more rows, so that the last one is not left with a word or two.
     narrowest, widest = most / 2, most
     for _ in range(_HALVINGS):
