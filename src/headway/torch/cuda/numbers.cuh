@@ -1,0 +1,168 @@
+// The numbers that sums over trees are made of. One algorithm serves all of them.
+//
+//   float, double   weights as they are, where no product of two leaves their range
+//   Extended<T>     m 2^e with an exponent of 64 bits: the same relative accuracy at any scale. A forbidden arc is not
+//                   zero but FORBIDDEN, smaller than any product of weights that are not: so nothing is ever divided by
+//                   zero, and sums lose such terms as they lose any term that is too small
+//   Sloped<X>       a number and its logarithmic derivative in some direction, which is a mean of bounded numbers
+
+#pragma once
+
+#ifndef HEADWAY_ON_CPU
+// Named barriers let the groups of one block wait for their own threads only.
+__device__ __forceinline__ void sync_named(int name, int count) {
+    asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(count) : "memory");
+}
+#define SHARED_MEMORY(name) extern __shared__ __align__(16) char name[]
+#endif
+
+constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr double LOG2_E = 1.4426950408889634, LN_2 = 0.6931471805599453, LN_2_REST = 2.3190468138462996e-17;
+constexpr double LARGEST_LOG = 5e11;  // of a weight, in nats; lower ones are as good as this
+constexpr long long FORBIDDEN_EXPONENT = -(1LL << 50);
+constexpr long long ZERO_EXPONENT = -(1LL << 60);
+
+template <class T>
+struct Bits;
+template <>
+struct Bits<float> {
+    static constexpr int MANTISSA = 23, BIAS = 127;
+    using Whole = int;
+    static __device__ __forceinline__ Whole of(float x) { return __float_as_int(x); }
+    static __device__ __forceinline__ float from(Whole bits) { return __int_as_float(bits); }
+};
+template <>
+struct Bits<double> {
+    static constexpr int MANTISSA = 52, BIAS = 1023;
+    using Whole = long long;
+    static __device__ __forceinline__ Whole of(double x) { return __double_as_longlong(x); }
+    static __device__ __forceinline__ double from(Whole bits) { return __longlong_as_double(bits); }
+};
+
+// 2^k, and 0 where that is too small to matter; k <= 0.
+template <class T>
+__device__ __forceinline__ T power_of_two(long long k) {
+    using Whole = typename Bits<T>::Whole;
+    return k < -100 ? T(0) : Bits<T>::from(Whole(k + Bits<T>::BIAS) << Bits<T>::MANTISSA);
+}
+
+template <class T>
+struct Extended {
+    T m;  // in [1, 2), or 0
+    long long e;
+};
+
+template <class X>
+struct Sloped;
+
+template <class X>
+struct RealOf {
+    using type = X;
+};
+template <class T>
+struct RealOf<Extended<T>> {
+    using type = T;
+};
+template <class X>
+struct RealOf<Sloped<X>> {
+    using type = typename RealOf<X>::type;
+};
+template <class X>
+using Real = typename RealOf<X>::type;
+
+template <class X>
+struct Sloped {
+    X value;
+    Real<X> slope;
+};
+
+template <class T>
+__device__ __forceinline__ Extended<T> normal(T m, long long e) {
+    using Whole = typename Bits<T>::Whole;
+    if (m == T(0)) return {T(0), ZERO_EXPONENT};
+    const Whole bits = Bits<T>::of(m);
+    const int k = int(bits >> Bits<T>::MANTISSA) - Bits<T>::BIAS;  // m is positive and not subnormal
+    return {Bits<T>::from(bits - (Whole(k) << Bits<T>::MANTISSA)), e + k};
+}
+
+// exp(score); -inf and what is below -LARGEST_LOG are forbidden. nan stays nan.
+template <class T>
+__device__ __forceinline__ Extended<T> extended_exp(double score) {
+    if (score < -LARGEST_LOG) return {T(1), FORBIDDEN_EXPONENT};
+    const double k = rint(score * LOG2_E);
+    const double rest = fma(-k, LN_2_REST, fma(-k, LN_2, score));
+    return normal(T(exp(rest)), (long long)(k));
+}
+
+template <class X>
+struct Arithmetic {  // float and double
+    static __device__ __forceinline__ X zero() { return X(0); }
+    static __device__ __forceinline__ X one() { return X(1); }
+    static __device__ __forceinline__ X add(X a, X b) { return a + b; }
+    static __device__ __forceinline__ X mul(X a, X b) { return a * b; }
+    static __device__ __forceinline__ X fma(X a, X b, X c) { return a * b + c; }
+    static __device__ __forceinline__ X inverse(X a) { return X(1) / a; }
+    static __device__ __forceinline__ X ratio(X a, X b) { return a / b; }
+};
+
+template <class T>
+struct Arithmetic<Extended<T>> {
+    using X = Extended<T>;
+    static __device__ __forceinline__ X zero() { return {T(0), ZERO_EXPONENT}; }
+    static __device__ __forceinline__ X one() { return {T(1), 0}; }
+    static __device__ __forceinline__ X add(X a, X b) {
+        const long long shift = a.e - b.e;
+        const T m = shift >= 0 ? a.m + b.m * power_of_two<T>(-shift) : a.m * power_of_two<T>(shift) + b.m;
+        return normal(m, shift >= 0 ? a.e : b.e);
+    }
+    static __device__ __forceinline__ X mul(X a, X b) { return normal(a.m * b.m, a.e + b.e); }
+    static __device__ __forceinline__ X fma(X a, X b, X c) { return add(mul(a, b), c); }
+    static __device__ __forceinline__ X inverse(X a) { return normal(T(1) / a.m, -a.e); }
+    static __device__ __forceinline__ T ratio(X a, X b) {  // a <= b
+        return a.m == T(0) ? T(0) : a.m / b.m * power_of_two<T>(a.e - b.e);
+    }
+};
+
+template <class V>
+struct Arithmetic<Sloped<V>> {
+    using X = Sloped<V>;
+    using T = Real<V>;
+    using Values = Arithmetic<V>;
+    static __device__ __forceinline__ X zero() { return {Values::zero(), T(0)}; }
+    static __device__ __forceinline__ X one() { return {Values::one(), T(0)}; }
+    static __device__ __forceinline__ X add(X a, X b) {
+        const V sum = Values::add(a.value, b.value);
+        // The larger term's slope moves towards the other's: neither is multiplied by more than a share.
+        const T share_a = Values::ratio(a.value, sum), share_b = Values::ratio(b.value, sum);
+        const T slope = share_a > share_b ? a.slope + share_b * (b.slope - a.slope)
+                                          : b.slope + share_a * (a.slope - b.slope);
+        return {sum, slope};
+    }
+    static __device__ __forceinline__ X mul(X a, X b) { return {Values::mul(a.value, b.value), a.slope + b.slope}; }
+    static __device__ __forceinline__ X fma(X a, X b, X c) { return add(mul(a, b), c); }
+    static __device__ __forceinline__ X inverse(X a) { return {Values::inverse(a.value), -a.slope}; }
+    static __device__ __forceinline__ T ratio(X a, X b) { return Values::ratio(a.value, b.value); }
+};
+
+// The number without its slope.
+template <class X>
+__device__ __forceinline__ X value_of(X x) {
+    return x;
+}
+template <class X>
+__device__ __forceinline__ X value_of(Sloped<X> x) {
+    return x.value;
+}
+
+template <class T>
+__device__ __forceinline__ T shuffle(T x, int source, int width) {
+    return __shfl_sync(ALL_LANES, x, source, width);
+}
+template <class T>
+__device__ __forceinline__ Extended<T> shuffle(Extended<T> x, int source, int width) {
+    return {shuffle(x.m, source, width), shuffle(x.e, source, width)};
+}
+template <class X>
+__device__ __forceinline__ Sloped<X> shuffle(Sloped<X> x, int source, int width) {
+    return {shuffle(x.value, source, width), shuffle(x.slope, source, width)};
+}

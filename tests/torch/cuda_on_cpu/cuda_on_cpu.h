@@ -1,0 +1,183 @@
+// CUDA kernels run on the CPU, so that their own source is tested where there is no GPU.
+//
+// Every thread of a block is a fibre of one system thread. A fibre runs until it meets a barrier, where the next one
+// goes on; the values of a shuffle are exchanged between two barriers of its warp. Blocks run one after the other.
+// All lanes of a warp must take part in a shuffle, as the kernels of Headway see to.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <ucontext.h>
+#include <vector>
+
+#define HEADWAY_ON_CPU 1
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+
+struct Dim3 {
+    unsigned x = 1, y = 1, z = 1;
+};
+
+namespace cuda_on_cpu {
+
+constexpr int WARP = 32;
+constexpr size_t STACK = 1 << 19;
+
+struct Barrier {
+    int arrived = 0;
+    long generation = 0;
+};
+
+struct Fibre {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack{new char[STACK]};
+    bool done = false;
+    int thread = 0;
+};
+
+inline Dim3 block_dim, grid_dim, block_index, thread_index;
+inline std::vector<Fibre> fibres;
+inline ucontext_t scheduler;
+inline int current = 0;
+inline std::vector<Barrier> warp_barriers;
+inline Barrier named[16];
+inline std::vector<std::array<char, 64>> slots;
+inline std::vector<char> shared_memory;
+inline std::function<void()> body;
+
+inline void pause() {
+    swapcontext(&fibres[current].context, &scheduler);
+    thread_index.x = fibres[current].thread;
+}
+
+inline void wait(Barrier& barrier, int count) {
+    const long generation = barrier.generation;
+    if (++barrier.arrived == count) {
+        barrier.arrived = 0;
+        ++barrier.generation;
+        return;
+    }
+    while (barrier.generation == generation) pause();
+}
+
+inline int warp_size() {
+    const int first = current / WARP * WARP;
+    return std::min<int>(WARP, block_dim.x - first);
+}
+
+inline void sync_warp() { wait(warp_barriers[current / WARP], warp_size()); }
+
+template <class X>
+X exchange(X value, int source) {
+    static_assert(sizeof(X) <= 64);
+    std::memcpy(slots[current].data(), &value, sizeof(X));
+    sync_warp();
+    X found;
+    std::memcpy(&found, slots[current / WARP * WARP + source].data(), sizeof(X));
+    sync_warp();
+    return found;
+}
+
+inline void run_fibre() {
+    body();
+    fibres[current].done = true;
+    swapcontext(&fibres[current].context, &scheduler);
+}
+
+// Run kernel(arguments...) on a grid of `blocks` blocks of `threads` threads with `bytes` of shared memory.
+template <class Kernel, class... Arguments>
+void launch(Kernel kernel, int blocks, int threads, size_t bytes, Arguments... arguments) {
+    block_dim.x = threads;
+    grid_dim.x = blocks;
+    fibres.resize(threads);
+    slots.resize(threads);
+    for (int block = 0; block < blocks; ++block) {
+        block_index.x = block;
+        shared_memory.assign(bytes + 64, char(0xff));  // nan wherever nothing was written
+        warp_barriers.assign((threads + WARP - 1) / WARP, Barrier{});
+        for (Barrier& barrier : named) barrier = Barrier{};
+        body = [=] { kernel(arguments...); };
+        for (int t = 0; t < threads; ++t) {
+            Fibre& fibre = fibres[t];
+            fibre.done = false;
+            fibre.thread = t;
+            getcontext(&fibre.context);
+            fibre.context.uc_stack.ss_sp = fibre.stack.get();
+            fibre.context.uc_stack.ss_size = STACK;
+            fibre.context.uc_link = &scheduler;
+            makecontext(&fibre.context, run_fibre, 0);
+        }
+        for (bool alive = true; alive;) {
+            alive = false;
+            for (current = 0; current < threads; ++current) {
+                if (fibres[current].done) continue;
+                alive = true;
+                thread_index.x = current;
+                swapcontext(&scheduler, &fibres[current].context);
+            }
+        }
+    }
+}
+
+}  // namespace cuda_on_cpu
+
+#define threadIdx cuda_on_cpu::thread_index
+#define blockIdx cuda_on_cpu::block_index
+#define blockDim cuda_on_cpu::block_dim
+#define gridDim cuda_on_cpu::grid_dim
+#define SHARED_MEMORY(name) char* name = cuda_on_cpu::shared_memory.data()
+
+inline void __syncthreads() { cuda_on_cpu::wait(cuda_on_cpu::named[0], blockDim.x); }
+inline void __syncwarp(unsigned = ~0u) { cuda_on_cpu::sync_warp(); }
+inline void sync_named(int name, int count) { cuda_on_cpu::wait(cuda_on_cpu::named[name], count); }
+
+template <class X>
+X __shfl_sync(unsigned, X value, int source, int width = 32) {
+    const int lane = threadIdx.x % 32;
+    return cuda_on_cpu::exchange(value, lane / width * width + source % width);
+}
+template <class X>
+X __shfl_xor_sync(unsigned, X value, int other, int width = 32) {
+    const int lane = threadIdx.x % 32;
+    (void)width;
+    return cuda_on_cpu::exchange(value, lane ^ other);
+}
+template <class X>
+X atomicAdd(X* place, X value) {
+    const X before = *place;
+    *place += value;
+    return before;
+}
+inline float __int_as_float(int bits) {
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+inline int __float_as_int(float value) {
+    int bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+inline double __longlong_as_double(long long bits) {
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+inline long long __double_as_longlong(double value) {
+    long long bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
