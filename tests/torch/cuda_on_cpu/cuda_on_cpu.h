@@ -3,6 +3,9 @@
 // Every thread of a block is a fibre of one system thread. A fibre runs until it meets a barrier, where the next one
 // goes on; the values of a shuffle are exchanged between two barriers of its warp. Blocks run one after the other.
 // All lanes of a warp must take part in a shuffle, as the kernels of Headway see to.
+//
+// Between barriers the threads run one after the other, forwards in one block and backwards in the next. A kernel that
+// lacks a barrier goes wrong in one of the two: tests run a sentence in blocks of both kinds.
 
 #pragma once
 
@@ -15,6 +18,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <math.h>
 #include <memory>
 #include <ucontext.h>
 #include <vector>
@@ -57,6 +61,7 @@ inline Barrier named[16];
 inline std::vector<std::array<char, 64>> slots;
 inline std::vector<char> shared_memory;
 inline std::function<void()> body;
+inline long events = 0;  // barriers opened and threads that ended
 
 inline void pause() {
     swapcontext(&fibres[current].context, &scheduler);
@@ -68,6 +73,7 @@ inline void wait(Barrier& barrier, int count) {
     if (++barrier.arrived == count) {
         barrier.arrived = 0;
         ++barrier.generation;
+        ++events;
         return;
     }
     while (barrier.generation == generation) pause();
@@ -94,6 +100,7 @@ X exchange(X value, int source) {
 inline void run_fibre() {
     body();
     fibres[current].done = true;
+    ++events;
     swapcontext(&fibres[current].context, &scheduler);
 }
 
@@ -122,11 +129,17 @@ void launch(Kernel kernel, int blocks, int threads, size_t bytes, Arguments... a
         }
         for (bool alive = true; alive;) {
             alive = false;
-            for (current = 0; current < threads; ++current) {
+            const long before = events;
+            for (int turn = 0; turn < threads; ++turn) {
+                current = block % 2 == 0 ? turn : threads - 1 - turn;
                 if (fibres[current].done) continue;
                 alive = true;
                 thread_index.x = current;
                 swapcontext(&scheduler, &fibres[current].context);
+            }
+            if (alive && events == before) {
+                std::fprintf(stderr, "cuda_on_cpu: all threads of block %d wait\n", block);
+                std::abort();
             }
         }
     }
@@ -155,6 +168,24 @@ X __shfl_xor_sync(unsigned, X value, int other, int width = 32) {
     (void)width;
     return cuda_on_cpu::exchange(value, lane ^ other);
 }
+template <class X>
+X __shfl_down_sync(unsigned, X value, int distance, int width = 32) {
+    const int lane = threadIdx.x % 32;
+    return cuda_on_cpu::exchange(value, lane % width + distance < width ? lane + distance : lane);
+}
+inline unsigned __ballot_sync(unsigned, int predicate) {
+    unsigned votes = 0;
+    for (int lane = 0; lane < 32; ++lane) votes |= unsigned(cuda_on_cpu::exchange(predicate != 0, lane)) << lane;
+    return votes;
+}
+inline int __any_sync(unsigned, int predicate) { return __ballot_sync(~0u, predicate) != 0; }
+inline int __reduce_max_sync(unsigned, int value) {
+    for (int k = 16; k > 0; k /= 2) value = std::max(value, __shfl_xor_sync(~0u, value, k));
+    return value;
+}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
+
 template <class X>
 X atomicAdd(X* place, X value) {
     const X before = *place;

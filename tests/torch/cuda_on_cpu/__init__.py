@@ -1,0 +1,36 @@
+"""Kernels of `headway.torch.cuda` compiled for the CPU by g++, with the emulator `cuda_on_cpu.h` for a GPU."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import headway
+
+_EMULATOR = Path(__file__).parent
+_SOURCES = Path(headway.__file__).parent / "torch" / "cuda"
+
+
+@cache
+def compiled(source_file: str, wrappers: str) -> ctypes.CDLL:
+    """The library of a source file of `headway.torch.cuda` and of `wrappers`: C++ functions, extern "C", that launch.
+
+    Compiled once a session. The test that asks for it is skipped where there is no g++.
+    """
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed, so CUDA kernels cannot be run on the CPU")
+    folder = Path(tempfile.mkdtemp(prefix="headway-cuda-on-cpu-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    program, library = folder / "kernels.cpp", folder / "kernels.so"
+    program.write_text(f'#include "cuda_on_cpu.h"\n#include "{source_file}"\n{wrappers}', encoding="utf-8")
+    command = ["g++", "-std=c++20", "-O2", "-shared", "-fPIC", f"-I{_EMULATOR}", f"-I{_SOURCES}"]
+    done = subprocess.run([*command, str(program), "-o", str(library)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(library))
