@@ -79,16 +79,17 @@ struct Sloped {
 template <class T>
 __device__ __forceinline__ Extended<T> normal(T m, long long e) {
     using Whole = typename Bits<T>::Whole;
-    if (m == T(0)) return {T(0), ZERO_EXPONENT};
+    if (!(m > T(0))) return {m, m == T(0) ? ZERO_EXPONENT : 0};  // nan stays
     const Whole bits = Bits<T>::of(m);
     const int k = int(bits >> Bits<T>::MANTISSA) - Bits<T>::BIAS;  // m is positive and not subnormal
     return {Bits<T>::from(bits - (Whole(k) << Bits<T>::MANTISSA)), e + k};
 }
 
-// exp(score); -inf and what is below -LARGEST_LOG are forbidden. nan stays nan.
+// exp(score); -inf and what is below -LARGEST_LOG are forbidden. What is above, and nan, is nan.
 template <class T>
 __device__ __forceinline__ Extended<T> extended_exp(double score) {
     if (score < -LARGEST_LOG) return {T(1), FORBIDDEN_EXPONENT};
+    if (!(score <= LARGEST_LOG)) return {T(0.0 / 0.0), 0};
     const double k = rint(score * LOG2_E);
     const double rest = fma(-k, LN_2_REST, fma(-k, LN_2, score));
     return normal(T(exp(rest)), (long long)(k));
