@@ -1,0 +1,207 @@
+"""The CUDA kernels of projective trees, run on the CPU, beside `headway.inference` in float64."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headway.errors import NoTreeError
+from headway.inference import TreeDistribution
+from tests.torch.cuda_on_cpu import compiled
+
+# Charts in shared memory for the sums by doubles and the best tree, in a workspace for what they leave.
+WRAPPERS = """
+constexpr int PARTS = 4, BLOCKS = 2, THREADS = 64;
+
+template <class T, bool MULTI>
+void run(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* log_z_again, T* mu,
+         T* covariance, long long* heads, int* rest) {
+    using namespace cuda_on_cpu;
+    const int p = nodes - 1 + MULTI;
+    std::vector<char> workspace(BLOCKS * eisner_bytes(p, PARTS, 4, 24), char(0xff));
+    rest[0] = 0;
+    launch(eisner_log_partition<T, MULTI, false, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 3, 8),
+           scores, lengths, batch, nodes, log_z_again, rest, (char*)nullptr);
+    launch(eisner_log_partition<T, MULTI, true, PARTS>, BLOCKS, THREADS, 0,
+           scores, lengths, batch, nodes, log_z_again, rest, workspace.data());
+    rest[0] = 0;
+    launch(eisner_covariance<T, MULTI, false, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 4, 16),
+           scores, f, lengths, batch, nodes, covariance, rest, (char*)nullptr);
+    launch(eisner_covariance<T, MULTI, true, PARTS>, BLOCKS, THREADS, 0,
+           scores, f, lengths, batch, nodes, covariance, rest, workspace.data());
+    rest[0] = 0;
+    launch(eisner_marginals<T, MULTI, false, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 4, 8),
+           scores, lengths, batch, nodes, log_z, mu, rest, (char*)nullptr);
+    launch(eisner_marginals<T, MULTI, true, PARTS>, BLOCKS, THREADS, 0,
+           scores, lengths, batch, nodes, log_z, mu, rest, workspace.data());
+    launch(eisner_argmax<T, MULTI, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 3, 8),
+           scores, lengths, batch, nodes, heads, (char*)nullptr);
+}
+#define BOTH(T) \\
+    extern "C" void run_##T(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, \\
+                            T* log_z_again, T* mu, T* covariance, long long* heads, int* rest, bool multi) { \\
+        (multi ? run<T, true> : run<T, false>)(scores, f, lengths, batch, nodes, log_z, log_z_again, mu, covariance, \\
+                                               heads, rest); \\
+    }
+BOTH(float) BOTH(double)
+
+extern "C" void one_warp(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu,
+                         int* rest) {
+    rest[0] = 0;
+    cuda_on_cpu::launch(eisner_marginals<float, false, false, 1>, batch, 32, eisner_bytes(nodes - 1, 1, 4, 8),
+                        scores, lengths, batch, nodes, log_z, mu, rest, (char*)nullptr);
+}
+"""
+
+NAMES = {np.float32: "float", np.float64: "double"}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the kernels say of a batch, the direction f of the covariances, and which sentences doubles did not hold."""
+
+    log_z: Any
+    mu: Any
+    f: Any
+    covariance: Any
+    heads: Any
+    wide: list[int]
+
+
+def pointer(array: Any) -> Any:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:
+    """A batch with nan wherever no arc is."""
+    scores = np.full((len(sentences), nodes, nodes), np.nan, dtype)
+    for b, own in enumerate(sentences):
+        size = len(own)
+        scores[b, :size, :size] = own
+        scores[b, np.arange(size), np.arange(size)] = np.nan
+        scores[b, :, 0] = np.nan
+    return scores, np.array([len(own) - 1 for own in sentences])
+
+
+def run(sentences: list[Any], multi_root: bool, dtype: Any) -> Results:
+    scores, lengths = padded(sentences, max(map(len, sentences)) + 1, dtype)
+    f = np.random.default_rng(len(scores)).normal(size=scores.shape).astype(dtype)
+    log_z, log_z_again = np.full((2, len(scores)), np.nan, dtype)
+    mu, covariance = np.full_like(scores, np.nan), np.full_like(scores, np.nan)
+    heads, rest = np.full(scores.shape[:2], -7), np.zeros(1 + len(scores), np.int32)
+    given = [pointer(array) for array in (scores, f, lengths)]
+    found = [pointer(array) for array in (log_z, log_z_again, mu, covariance, heads, rest)]
+    kernels = getattr(compiled("eisner.cu", WRAPPERS), f"run_{NAMES[dtype]}")
+    kernels(*given, len(scores), scores.shape[1], *found, ctypes.c_bool(multi_root))
+    np.testing.assert_array_equal(log_z, log_z_again)
+    return Results(log_z, mu, f, covariance, heads, sorted(rest[1 : 1 + rest[0]].tolist()))
+
+
+def check(own: Any, multi_root: bool, found: Results, b: int, tolerance: float) -> None:
+    """All results of one sentence."""
+    size = len(own)
+    d = TreeDistribution(np.where(np.eye(size), 0.0, own), projective=True, single_root=not multi_root)
+    mu, covariance, heads = found.mu[b], found.covariance[b], found.heads[b]
+    for cells in (mu, covariance):
+        outside = cells.copy()
+        outside[:size, 1:size] = 0
+        assert not outside.any()
+        assert not np.diagonal(cells).any()
+    assert (heads[[0, *range(size, len(heads))]] == -1).all()
+    try:
+        expected = d.log_partition
+    except NoTreeError:
+        assert found.log_z[b] == -np.inf
+        assert not mu.any()
+        assert not covariance.any()
+        assert (heads == -1).all()
+        return
+    np.testing.assert_allclose(found.log_z[b], expected, rtol=tolerance / 4, atol=tolerance / 4)
+    np.testing.assert_allclose(mu[:size, :size], d.marginals, rtol=0, atol=tolerance)
+    expected = d.covariance_with_arcs(found.f[b, :size, :size])
+    np.testing.assert_allclose(covariance[:size, :size], expected, rtol=0, atol=5 * tolerance)
+    assert (mu >= 0).all()
+    np.testing.assert_array_equal(heads[:size], d.argmax())
+
+
+def random(rng: Any, n: int, scale: float) -> Any:
+    return scale * rng.normal(size=(n + 1, n + 1))
+
+
+def boosted(rng: Any, n: int) -> Any:
+    own = random(rng, n, 3)
+    for head, modifier in [(1, 2), (2, 1), (2, 3), (3, 4), (4, 2)]:
+        if max(head, modifier) <= n:
+            own[head, modifier] += 300
+    return own
+
+
+KINDS = {
+    "normal": lambda rng, n: random(rng, n, 1),
+    "spread": lambda rng, n: random(rng, n, 30),
+    "wide": lambda rng, n: random(rng, n, 100),
+    "boosted cycles": boosted,
+    "masks": lambda rng, n: np.where(rng.random((n + 1, n + 1)) < 0.4, -np.inf, random(rng, n, 3)),
+    "masks by numbers": lambda rng, n: np.where(rng.random((n + 1, n + 1)) < 0.3, -1e9, random(rng, n, 3)),
+    "ties": lambda rng, n: np.zeros((n + 1, n + 1)),
+}
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_short_sentences_of_every_kind(kind: str, multi_root: bool, dtype: Any) -> None:
+    rng = np.random.default_rng(list(KINDS).index(kind))
+    sentences = [KINDS[kind](rng, n).astype(dtype).astype(np.float64) for n in (0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 8)]
+    found = run(sentences, multi_root, dtype)
+    for b, own in enumerate(sentences):
+        check(own, multi_root, found, b, 1e-11 if dtype is np.float64 else 1e-6)
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_long_sentences(multi_root: bool) -> None:
+    rng = np.random.default_rng(33)
+    sentences = [random(rng, 33, scale).astype(np.float32).astype(np.float64) for scale in (1, 10, 100)]
+    found = run(sentences, multi_root, np.float32)
+    assert found.wide == [2]
+    for b, own in enumerate(sentences):
+        check(own, multi_root, found, b, 2e-6)
+
+
+def test_one_warp_with_a_lane_a_span() -> None:
+    sentences = [random(np.random.default_rng(n), n, 2).astype(np.float32).astype(np.float64) for n in (32, 32, 7)]
+    scores, lengths = padded(sentences, 33, np.float32)
+    log_z, mu, rest = np.empty(3, np.float32), np.empty_like(scores), np.zeros(4, np.int32)
+    library = compiled("eisner.cu", WRAPPERS)
+    library.one_warp(pointer(scores), pointer(lengths), 3, 33, pointer(log_z), pointer(mu), pointer(rest))
+    for b, own in enumerate(sentences):
+        d = TreeDistribution(np.where(np.eye(len(own)), 0.0, own), projective=True)
+        np.testing.assert_allclose(log_z[b], d.log_partition, rtol=1e-6)
+        np.testing.assert_allclose(mu[b, : len(own), : len(own)], d.marginals, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_nan_is_passed_on(multi_root: bool) -> None:
+    own = random(np.random.default_rng(6), 4, 1)
+    own[2, 3] = np.nan
+    found = run([own, random(np.random.default_rng(7), 3, 1)], multi_root, np.float64)
+    assert np.isnan(found.log_z[0])
+    assert np.isnan(found.mu[0]).any()
+    assert np.isnan(found.covariance[0]).any()
+    assert not np.isnan(found.mu[1]).any()
+
+
+def test_no_tree_beside_one_with_a_tree() -> None:
+    """Words 1 and 2 have no head but the root, which may have one child."""
+    own = random(np.random.default_rng(8), 4, 1)
+    own[1:, 1:3] = -np.inf
+    sentences = [own, random(np.random.default_rng(9), 4, 1)]
+    for multi_root in (False, True):
+        found = run(sentences, multi_root, np.float32)
+        assert np.isinf(found.log_z).tolist() == [not multi_root, False]
+        for b in range(2):
+            check(sentences[b].astype(np.float32), multi_root, found, b, 1e-6)
