@@ -41,8 +41,8 @@ from headway.inference.batch import as_batch
 from headway.inference.candidates import Candidates, starts_of
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, arcs_of_tree, count_parts
 from headway.inference.jit import kernel
-from headway.inference.no_tree import no_tree_error
 from headway.inference.spanning_tree import argmax
+from headway.no_tree import no_tree_error
 from headway.parallel import SERIAL
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ from headway.inference.batch import as_count
 from headway.inference.branch_and_bound import branch
 from headway.inference.dual_descent import IMPOSSIBLE, LIMIT, descend
 from headway.inference.head_automata import Parts
-from headway.inference.no_tree import no_tree_error
+from headway.no_tree import no_tree_error
 from headway.parallel import interruptible
 
 ITERATIONS = 5000

@@ -20,7 +20,7 @@ from headway.arrays import Floats, Ints, TreeClass
 from headway.inference import any_scale, eisner, exact_trees, matrix_tree, spanning_tree
 from headway.inference.batch import Batch, as_batch
 from headway.inference.hopeless_arcs import without_hopeless_arcs
-from headway.inference.no_tree import no_tree_error
+from headway.no_tree import no_tree_error
 from headway.parallel import Executor, executor_for
 
 

@@ -30,7 +30,7 @@ from headway.inference.batch import LARGEST_SCORE, as_batch, as_scores
 from headway.inference.fast_exp import fast_exp
 from headway.inference.heads import as_heads, is_in_class
 from headway.inference.jit import kernel, part
-from headway.inference.no_tree import no_tree_error
+from headway.no_tree import no_tree_error
 
 # Rounding a sum of this size costs a probability some 1e-9 of its value.
 _LARGEST_SUM = 2.0**20
