@@ -112,6 +112,13 @@ def tree_sums(batch: Batch, trees: TreeClass, executor: Executor) -> Floats:
 
 def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
     """log Z (B,) and marginals; NoTreeError if a sentence has no tree."""
+    log_z, mu = try_arc_marginals(batch, trees, executor)
+    require_trees(log_z > -np.inf, batch, trees)
+    return log_z, mu
+
+
+def try_arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
+    """log Z (B,) and marginals; -inf and zeros for a sentence without trees."""
     algorithm = eisner.marginals if trees.projective else matrix_tree.marginals
     tame, shift = without_hopeless_arcs(batch, trees, executor)
     log_z, mu = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor)
@@ -119,12 +126,18 @@ def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[F
     if tame.wide is not None:
         log_z[tame.wide], log_mu, _ = any_scale.arc_sums(tame.only_wide(), trees)
         mu[tame.wide] = np.exp(log_mu)
-    require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu
 
 
 def arc_covariances(batch: Batch, f: Floats, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z (B,), marginals and Cov(f, 1[arc]), both shaped like the scores; NoTreeError if a sentence has no tree."""
+    log_z, mu, slope = try_arc_covariances(batch, f, trees, executor)
+    require_trees(log_z > -np.inf, batch, trees)
+    return log_z, mu, slope
+
+
+def try_arc_covariances(batch: Batch, f: Floats, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats, Floats]:
+    """The same; -inf and zeros for a sentence without trees."""
     algorithm = eisner.covariance if trees.projective else matrix_tree.covariance
     tame, shift = without_hopeless_arcs(batch, trees, executor)
     log_z, mu, slope = algorithm(tame.ordinary(), f, single_root=trees.single_root, executor=executor)
@@ -132,7 +145,6 @@ def arc_covariances(batch: Batch, f: Floats, trees: TreeClass, executor: Executo
     if tame.wide is not None:
         log_z[tame.wide], log_mu, slope[tame.wide] = any_scale.arc_sums(tame.only_wide(), trees, f[tame.wide])
         mu[tame.wide] = np.exp(log_mu)
-    require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu, slope
 
 
