@@ -1,0 +1,65 @@
+"""Who computes: the four quantities behind every operator, and which implementation serves which tensors.
+
+Tensors are on one device, contiguous, float32 or float64: scores (B, N+1, N+1), lengths (B,) int64. A kernel checks
+nothing and raises nothing. Where a sentence has no tree, log Z is -inf, marginals are zero and heads -1.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Protocol
+
+from torch import Tensor
+
+from headway.arrays import TreeClass
+from headway.torch.plain_kernels import PlainKernels
+
+
+class Kernels(Protocol):
+    """The quantities of a batch of sentences over one class of trees."""
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
+        """log Z (B,)."""
+        ...
+
+    def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
+        """log Z (B,), and P(head -> modifier) shaped like the scores."""
+        ...
+
+    def covariance(self, scores: Tensor, lengths: Tensor, f: Tensor, trees: TreeClass) -> Tensor:
+        """Cov(f, 1[arc]) shaped like the scores; f may hold anything where there is no arc."""
+        ...
+
+    def argmax(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
+        """Heads (B, N+1) int64 of the best trees, padding -1."""
+        ...
+
+
+def kernels_for(scores: Tensor) -> Kernels:
+    """The fastest implementation at hand for a tensor's device."""
+    if scores.is_cuda:
+        return _cuda_kernels(scores.device.index) or PlainKernels()
+    if scores.device.type == "cpu":
+        return _numba_kernels() or PlainKernels()
+    return PlainKernels()
+
+
+@cache
+def _numba_kernels() -> Kernels | None:
+    try:
+        from headway.torch.numba_kernels import NumbaKernels
+    except ImportError:
+        return None
+    return NumbaKernels()
+
+
+@cache
+def _cuda_kernels(device: int) -> Kernels | None:
+    """Fused kernels, if there are some for this device."""
+    try:
+        module = import_module("headway.torch.cuda.cuda_kernels")
+    except ImportError:
+        return None
+    kernels: Kernels | None = module.kernels_on(device)
+    return kernels

@@ -1,0 +1,66 @@
+"""`Kernels` for tensors on the CPU: those of `headway.inference`, compiled by Numba.
+
+float64 tensors are handed over and returned without a copy; float32 ones are computed in float64. As many threads run
+as torch has been allowed (`torch.set_num_threads`). This is the only module of `headway.torch` that needs Numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headway.arrays import TreeClass
+from headway.inference import sampling
+from headway.inference.batch import Batch, as_batch
+from headway.inference.first_order import tree_sums, try_arc_covariances, try_arc_marginals, try_best_heads
+from headway.parallel import Executor, executor_for
+from headway.torch.arcs import possible_arcs
+
+
+class NumbaKernels:
+    """The CPU, any scale, any number of words."""
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
+        """log Z (B,)."""
+        return _like(scores, tree_sums(_batch(scores, lengths), trees, _executor()))
+
+    def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
+        """log Z (B,) and marginals."""
+        log_z, mu = try_arc_marginals(_batch(scores, lengths), trees, _executor())
+        return _like(scores, log_z), _like(scores, mu)
+
+    def covariance(self, scores: Tensor, lengths: Tensor, f: Tensor, trees: TreeClass) -> Tensor:
+        """Cov(f, 1[arc])."""
+        values = torch.where(possible_arcs(scores, lengths), f, 0.0).to(torch.float64).numpy()
+        return _like(scores, try_arc_covariances(_batch(scores, lengths), values, trees, _executor())[2])
+
+    def argmax(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
+        """Heads (B, N+1)."""
+        heads, found = try_best_heads(_batch(scores, lengths), trees, _executor())
+        heads[found == 0] = -1
+        return torch.from_numpy(heads)
+
+    def sample(self, scores: Tensor, lengths: Tensor, mu: Tensor, trees: TreeClass, k: int, seed: int) -> Tensor:
+        """k trees of each sentence, which must have one: (B, k, N+1)."""
+        rng, batch = np.random.default_rng(seed), _batch(scores, lengths)
+        result = torch.full((len(batch), k, scores.shape[-1]), -1)
+        for b, sentence in enumerate(batch.sentences()):
+            nodes = sentence.scores.shape[1]
+            own = mu[b, :nodes, :nodes].to(torch.float64).numpy()
+            drawn = sampling.sample(sentence, np.ascontiguousarray(own), k, rng, trees, _executor())
+            result[b, :, :nodes] = torch.from_numpy(drawn)
+        return result
+
+
+def _batch(scores: Tensor, lengths: Tensor) -> Batch:
+    return as_batch(scores.detach().to(torch.float64).numpy(), lengths.numpy())
+
+
+def _like(scores: Tensor, values: NDArray[np.float64]) -> Tensor:
+    return torch.from_numpy(values).to(scores.dtype)
+
+
+def _executor() -> Executor:
+    return executor_for(torch.get_num_threads())
