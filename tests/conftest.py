@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 import pkgutil
 from pathlib import Path
@@ -31,9 +32,11 @@ import headway_papers  # noqa: E402
 
 # Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, its
 # draws depend neither on the order of the tests nor on the process they run in.
+# `__main__` is a command; the others need extras.
+LEFT_OUT = ("headway.__main__", "headway.spacy", *(() if importlib.util.find_spec("torch") else ("headway.torch",)))
 for package in (headway, headway_papers):
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if module.name not in ("headway.__main__", "headway.spacy"):  # the one is a command, the other needs an extra
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=lambda name: None):
+        if not module.name.startswith(LEFT_OUT):
             importlib.import_module(module.name)
 
 settings.register_profile(
