@@ -12,19 +12,33 @@ from headway.inference import TreeDistribution
 from tests.torch.cuda_on_cpu import compiled
 
 WRAPPERS = """
-template <class T, int N, bool MULTI>
-void registers(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, T* mu, int* rest) {
-    constexpr int GROUPS = threads(N) / (2 * N);
-    const size_t bytes = sizeof(T) * GROUPS * workspace_size(N);
-    cuda_on_cpu::launch(matrix_tree_marginals<T, N, MULTI>, (batch + GROUPS - 1) / GROUPS, threads(N), bytes,
-                        scores, lengths, batch, nodes, log_z, mu, rest);
+template <class T, class X, int N, bool MULTI>
+void registers(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
+               const int* which, int* rest) {
+    const size_t bytes = sizeof(X) * workspace_size(N, 2) * threads_of_block(N, 2) / (2 * N);
+    cuda_on_cpu::launch(matrix_tree_marginals<T, X, N, MULTI>, 2, threads_of_block(N, 2), bytes,
+                        scores, f, lengths, batch, nodes, log_z, mu, which, rest);
 }
-#define BOTH(T, N) \\
-    extern "C" void registers_##T##_##N(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, T* mu, \\
-                                        int* rest, bool multi) { \\
-        (multi ? registers<T, N, true> : registers<T, N, false>)(scores, lengths, batch, nodes, log_z, mu, rest); \\
+template <class T, class X, int N, bool MULTI>
+void sums(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which, int* rest) {
+    const size_t bytes = sizeof(X) * workspace_size(N, 1) * threads_of_block(N, 1) / N;
+    cuda_on_cpu::launch(matrix_tree_log_partition<T, X, N, MULTI>, 2, threads_of_block(N, 1), bytes,
+                        scores, lengths, batch, nodes, log_z, which, rest);
+}
+#define BOTH(T, X, NAME, N) \\
+    extern "C" void registers_##T##_##NAME##_##N( \\
+        const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, \\
+        const int* which, int* rest, bool multi) { \\
+        (multi ? registers<T, X, N, true> : registers<T, X, N, false>)( \\
+            scores, f, lengths, batch, nodes, log_z, mu, which, rest); \\
+    } \\
+    extern "C" void sums_##T##_##NAME##_##N( \\
+        const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which, int* rest, \\
+        bool multi) { \\
+        (multi ? sums<T, X, N, true> : sums<T, X, N, false>)(scores, lengths, batch, nodes, log_z, which, rest); \\
     }
-BOTH(float, 8) BOTH(float, 16) BOTH(float, 32) BOTH(float, 64) BOTH(float, 128) BOTH(double, 8) BOTH(double, 32)
+BOTH(float, float, float, 8) BOTH(float, float, float, 16) BOTH(float, float, float, 32) BOTH(float, float, float, 64)
+BOTH(float, double, double, 8) BOTH(double, double, double, 32) BOTH(double, Dual<double>, dual, 16)
 """
 
 WALKS = """
@@ -38,8 +52,8 @@ void walks(const T* scores, const T* f, const long long* lengths, int batch, int
                         scores, f, lengths, batch, nodes, covariance, workspace.data());
 }
 #define BOTH(T) \\
-    extern "C" void walks_##T(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, \\
-                              T* covariance, const int* rest, bool multi) { \\
+    extern "C" void walks_##T(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, \\
+                              T* mu, T* covariance, const int* rest, bool multi) { \\
         (multi ? walks<T, true> : walks<T, false>)(scores, f, lengths, batch, nodes, log_z, mu, covariance, rest); \\
     }
 BOTH(float) BOTH(double)
@@ -63,17 +77,42 @@ def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:
     return scores, np.array([len(own) - 1 for own in sentences])
 
 
-def in_registers(sentences: list[Any], size: int, multi_root: bool, dtype: Any = np.float32) -> Results:
-    """log Z, marginals, and which sentences were left to others, by the kernel for `size` words."""
+def in_registers(
+    sentences: list[Any],
+    size: int,
+    multi_root: bool,
+    *,
+    dtype: Any = np.float32,
+    numbers: str = "float",
+    f: Any = None,
+    which: list[int] | None = None,
+) -> Results:
+    """log Z, marginals or their derivatives, and what was left to others, by the kernel for `size` words."""
     scores, lengths = padded(sentences, max(map(len, sentences)), dtype)
     log_z, mu = np.full(len(scores), np.nan, dtype), np.full_like(scores, np.nan)
     rest = np.zeros(1 + len(scores), np.int32)
+    chosen = None if which is None else np.array([len(which), *which], np.int32)
     library = compiled("matrix_tree.cu", WRAPPERS)
-    name = {np.float32: "float", np.float64: "double"}[dtype]
-    run = getattr(library, f"registers_{name}_{size}")
-    arrays = [pointer(array) for array in (log_z, mu, rest)]
-    run(pointer(scores), pointer(lengths), len(scores), scores.shape[1], *arrays, ctypes.c_bool(multi_root))
-    return log_z, mu, sorted(rest[1 : 1 + rest[0]].tolist())
+    name = f"{'float' if dtype is np.float32 else 'double'}_{numbers}_{size}"
+    arrays = [pointer(array) for array in (scores, f, lengths)]
+    results = [pointer(array) for array in (log_z, mu, chosen, rest)]
+    shape = (len(scores), scores.shape[1])
+    getattr(library, f"registers_{name}")(*arrays, *shape, *results, ctypes.c_bool(multi_root))
+    left = sorted(rest[1 : 1 + rest[0]].tolist())
+    if f is None:
+        check_sums_alone(getattr(library, f"sums_{name}"), scores, lengths, chosen, log_z, left, multi_root)
+    return log_z, mu, left
+
+
+def check_sums_alone(
+    run: Any, scores: Any, lengths: Any, chosen: Any, expected: Any, left: list[int], multi_root: bool
+) -> None:
+    """The kernel for log Z alone finds the same, and leaves the same sentences."""
+    log_z, rest = np.full_like(expected, np.nan), np.zeros(1 + len(scores), np.int32)
+    given, shape = (pointer(scores), pointer(lengths)), (len(scores), scores.shape[1])
+    run(*given, *shape, pointer(log_z), pointer(chosen), pointer(rest), ctypes.c_bool(multi_root))
+    np.testing.assert_allclose(log_z, expected, rtol=5e-7)
+    assert sorted(rest[1 : 1 + rest[0]].tolist()) == left
 
 
 def in_memory(sentences: list[Any], multi_root: bool, dtype: Any, rest: list[int] | None = None) -> Results:
@@ -119,10 +158,40 @@ def test_tables_in_registers(size: int, lengths: list[int], multi_root: bool) ->
 @pytest.mark.parametrize("multi_root", [False, True])
 def test_in_registers_with_double_numbers(multi_root: bool) -> None:
     sentences = [random(np.random.default_rng(n), n, 20, np.float64) for n in (7, 20)]
-    log_z, mu, rest = in_registers(sentences, 32, multi_root, np.float64)
+    log_z, mu, rest = in_registers(sentences, 32, multi_root, dtype=np.float64, numbers="double")
     assert rest == []
     for b, own in enumerate(sentences):
         check(own, multi_root, log_z[b], mu[b], 1e-12)
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_masks_in_registers_with_double_numbers(multi_root: bool) -> None:
+    """Forbidden arcs are tiny weights, unless the sentence has no other trees to speak of."""
+    rng = np.random.default_rng(11)
+    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.3, -np.inf, random(rng, n, 3)) for n in (8, 5, 3, 8, 8)]
+    sentences[1][:, 2] = -np.inf  # no tree
+    log_z, mu, rest = in_registers(sentences, 8, multi_root, numbers="double", which=[0, 1, 3, 4])
+    assert rest == [1]
+    for b in (0, 3, 4):
+        check(sentences[b], multi_root, log_z[b], mu[b], 1e-6)
+        assert not mu[b][np.isneginf(sentences[b])].any()
+    assert np.isnan(mu[2]).all()  # not asked for
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_derivatives_in_registers(multi_root: bool) -> None:
+    rng = np.random.default_rng(12)
+    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.2, -np.inf, random(rng, n, 3)) for n in (8, 16, 1)]
+    sentences[2][0, 1] = 1.0
+    f = rng.normal(size=(3, 17, 17))
+    _, slope, rest = in_registers(sentences, 16, multi_root, dtype=np.float64, numbers="dual", f=f)
+    assert rest == []
+    for b, own in enumerate(sentences):
+        size = len(own)
+        d = TreeDistribution(np.where(np.eye(size), 0.0, own), single_root=not multi_root)
+        np.testing.assert_allclose(
+            slope[b, :size, :size], d.covariance_with_arcs(f[b, :size, :size]), rtol=0, atol=1e-11
+        )
 
 
 def test_tight_cycles_in_registers() -> None:

@@ -1,6 +1,7 @@
 // The numbers that sums over trees are made of. One algorithm serves all of them.
 //
 //   float, double   weights as they are, where no product of two leaves their range
+//   Dual<T>         a weight and its derivative in some direction
 //   Extended<T>     m 2^e with an exponent of 64 bits: the same relative accuracy at any scale. A forbidden arc is not
 //                   zero but FORBIDDEN, smaller than any product of weights that are not: so nothing is ever divided by
 //                   zero, and sums lose such terms as they lose any term that is too small
@@ -55,12 +56,39 @@ struct Extended {
 template <class X>
 struct Sloped;
 
+template <class T>
+struct Dual {
+    T value, slope;
+    Dual() = default;
+    __device__ __forceinline__ constexpr Dual(T value, T slope = T(0)) : value(value), slope(slope) {}
+};
+template <class T>
+__device__ __forceinline__ Dual<T> operator+(Dual<T> a, Dual<T> b) {
+    return {a.value + b.value, a.slope + b.slope};
+}
+template <class T>
+__device__ __forceinline__ Dual<T> operator*(Dual<T> a, Dual<T> b) {
+    return {a.value * b.value, a.slope * b.value + a.value * b.slope};
+}
+template <class T>
+__device__ __forceinline__ void operator+=(Dual<T>& a, Dual<T> b) {
+    a = a + b;
+}
+template <class T>
+__device__ __forceinline__ void operator*=(Dual<T>& a, Dual<T> b) {
+    a = a * b;
+}
+
 template <class X>
 struct RealOf {
     using type = X;
 };
 template <class T>
 struct RealOf<Extended<T>> {
+    using type = T;
+};
+template <class T>
+struct RealOf<Dual<T>> {
     using type = T;
 };
 template <class X>
@@ -145,14 +173,34 @@ struct Arithmetic<Sloped<V>> {
     static __device__ __forceinline__ T ratio(X a, X b) { return Values::ratio(a.value, b.value); }
 };
 
-// The number without its slope.
+// The number without its slope, and the last thing that is known of it: its slope if it has one.
 template <class X>
 __device__ __forceinline__ X value_of(X x) {
     return x;
 }
+template <class T>
+__device__ __forceinline__ T value_of(Dual<T> x) {
+    return x.value;
+}
+template <class X>
+__device__ __forceinline__ X last_of(X x) {
+    return x;
+}
+template <class T>
+__device__ __forceinline__ T last_of(Dual<T> x) {
+    return x.slope;
+}
 template <class X>
 __device__ __forceinline__ X value_of(Sloped<X> x) {
     return x.value;
+}
+
+__device__ __forceinline__ float inverse_of(float x) { return __frcp_rn(x); }
+__device__ __forceinline__ double inverse_of(double x) { return 1.0 / x; }
+template <class T>
+__device__ __forceinline__ Dual<T> inverse_of(Dual<T> x) {
+    const T inverse = inverse_of(x.value);
+    return {inverse, -x.slope * inverse * inverse};
 }
 
 template <class T>
@@ -162,6 +210,10 @@ __device__ __forceinline__ T shuffle(T x, int source, int width) {
 template <class T>
 __device__ __forceinline__ Extended<T> shuffle(Extended<T> x, int source, int width) {
     return {shuffle(x.m, source, width), shuffle(x.e, source, width)};
+}
+template <class T>
+__device__ __forceinline__ Dual<T> shuffle(Dual<T> x, int source, int width) {
+    return {shuffle(x.value, source, width), shuffle(x.slope, source, width)};
 }
 template <class X>
 __device__ __forceinline__ Sloped<X> shuffle(Sloped<X> x, int source, int width) {
