@@ -4,8 +4,9 @@
 // goes on; the values of a shuffle are exchanged between two barriers of its warp. Blocks run one after the other.
 // All lanes of a warp must take part in a shuffle, as the kernels of Headway see to.
 //
-// Between barriers the threads run one after the other, forwards in one block and backwards in the next. A kernel that
-// lacks a barrier goes wrong in one of the two: tests run a sentence in blocks of both kinds.
+// Between barriers the threads run one after the other, and a warp runs as far as it can before the next: forwards in
+// one block, backwards in the next. A kernel that lacks a barrier goes wrong in one of the two: tests run a sentence in
+// blocks of both kinds.
 
 #pragma once
 
@@ -104,6 +105,24 @@ inline void run_fibre() {
     swapcontext(&fibres[current].context, &scheduler);
 }
 
+// Run one warp until its threads have ended or wait for others. True if there is more to do.
+inline bool run_warp(int warp, bool backwards) {
+    const int first = warp * WARP, lanes = std::min<int>(WARP, block_dim.x - first);
+    bool alive = false;
+    for (long before = -1; before != events;) {
+        before = events;
+        alive = false;
+        for (int turn = 0; turn < lanes; ++turn) {
+            current = first + (backwards ? lanes - 1 - turn : turn);
+            if (fibres[current].done) continue;
+            alive = true;
+            thread_index.x = current;
+            swapcontext(&scheduler, &fibres[current].context);
+        }
+    }
+    return alive;
+}
+
 // Run kernel(arguments...) on a grid of `blocks` blocks of `threads` threads with `bytes` of shared memory.
 template <class Kernel, class... Arguments>
 void launch(Kernel kernel, int blocks, int threads, size_t bytes, Arguments... arguments) {
@@ -127,15 +146,12 @@ void launch(Kernel kernel, int blocks, int threads, size_t bytes, Arguments... a
             fibre.context.uc_link = &scheduler;
             makecontext(&fibre.context, run_fibre, 0);
         }
+        const int warps = (threads + WARP - 1) / WARP;
         for (bool alive = true; alive;) {
             alive = false;
             const long before = events;
-            for (int turn = 0; turn < threads; ++turn) {
-                current = block % 2 == 0 ? turn : threads - 1 - turn;
-                if (fibres[current].done) continue;
-                alive = true;
-                thread_index.x = current;
-                swapcontext(&scheduler, &fibres[current].context);
+            for (int turn = 0; turn < warps; ++turn) {
+                alive |= run_warp(block % 2 == 0 ? turn : warps - 1 - turn, block % 2 == 1);
             }
             if (alive && events == before) {
                 std::fprintf(stderr, "cuda_on_cpu: all threads of block %d wait\n", block);
