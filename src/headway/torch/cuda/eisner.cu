@@ -42,25 +42,12 @@ constexpr double GROWTH = 1.9095425048844386;  // log 6.75
 
 __device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
 
-// A number and its derivative.
-struct alignas(16) Dual {
-    double value, slope;
-};
-
-template <>
-struct Arithmetic<Dual> {
-    static __device__ __forceinline__ Dual zero() { return {0.0, 0.0}; }
-    static __device__ __forceinline__ Dual one() { return {1.0, 0.0}; }
-    static __device__ __forceinline__ Dual add(Dual a, Dual b) { return {a.value + b.value, a.slope + b.slope}; }
-    static __device__ __forceinline__ Dual mul(Dual a, Dual b) {
-        return {a.value * b.value, a.slope * b.value + a.value * b.slope};
-    }
-    static __device__ __forceinline__ Dual fma(Dual a, Dual b, Dual c) { return add(mul(a, b), c); }
-    static __device__ __forceinline__ Dual inverse(Dual a) {
-        const double value = 1.0 / a.value;
-        return {value, -a.slope * value * value};
-    }
-};
+__device__ __forceinline__ Extended<double> inverse_of(Extended<double> x) {
+    return Arithmetic<Extended<double>>::inverse(x);
+}
+__device__ __forceinline__ Sloped<Extended<double>> inverse_of(Sloped<Extended<double>> x) {
+    return Arithmetic<Sloped<Extended<double>>>::inverse(x);
+}
 
 // A score: sums are maxima, products are sums.
 struct Best {
@@ -76,9 +63,6 @@ struct Arithmetic<Best> {
     static __device__ __forceinline__ Best fma(Best a, Best b, Best c) { return add(c, mul(a, b)); }
 };
 
-__device__ __forceinline__ Dual shuffle(Dual x, int source, int width) {
-    return {shuffle(x.value, source, width), shuffle(x.slope, source, width)};
-}
 __device__ __forceinline__ Best shuffle(Best x, int source, int width) { return {shuffle(x.value, source, width)}; }
 
 constexpr __host__ __device__ int eisner_pitch(int places, int parts) {
@@ -205,9 +189,9 @@ struct Weight<double> {
     static __device__ __forceinline__ double of(double score, double) { return exp(score); }
 };
 template <>
-struct Weight<Dual> {
+struct Weight<Dual<double>> {
     static constexpr bool GAUGED = true, SLOPED = true;
-    static __device__ __forceinline__ Dual of(double score, double slope) {
+    static __device__ __forceinline__ Dual<double> of(double score, double slope) {
         const double value = exp(score);
         return {value, value * slope};
     }
@@ -338,7 +322,7 @@ template <class T, class X, bool MULTI, int PARTS, class Store>
 __device__ void outside(const Sentence<T, X, MULTI, PARTS>& at, X sum, Store store) {
     using A = Arithmetic<X>;
     const int p = at.p, pitch = at.pitch, part = threadIdx.x % PARTS, last = p - 1;
-    const X inverse = A::inverse(sum);
+    const X inverse = inverse_of(sum);
     if constexpr (!MULTI) {
         sync_block();  // all have read the root's weights
         for (int i = threadIdx.x; i < p; i += blockDim.x) {
@@ -403,7 +387,7 @@ __device__ __forceinline__ double log_sum(double z, Units units) {
     if (z < SMALLEST_SUM) return infinity();
     return log(z) + units.log_weight;
 }
-__device__ __forceinline__ double log_sum(Dual z, Units units) { return log_sum(z.value, units); }
+__device__ __forceinline__ double log_sum(Dual<double> z, Units units) { return log_sum(z.value, units); }
 __device__ __forceinline__ double log_sum(Extended<double> z, Units) {
     if (z.e < FORBIDDEN_EXPONENT / 2) return -infinity();
     return log(z.m) + double(z.e) * LN_2;
@@ -412,7 +396,7 @@ __device__ __forceinline__ double log_sum(Sloped<Extended<double>> z, Units unit
 
 // An arc's probability, or its derivative where there are slopes.
 __device__ __forceinline__ double result(double x, double) { return x; }
-__device__ __forceinline__ double result(Dual x, double unit) { return unit * x.slope; }
+__device__ __forceinline__ double result(Dual<double> x, double unit) { return unit * x.slope; }
 __device__ __forceinline__ double result(Extended<double> x, double) {
     return x.e > 0 ? 1.0 : x.m * power_of_two<double>(x.e);
 }
@@ -492,7 +476,7 @@ __device__ void sum_trees(const T* scores, const T* f, const long long* lengths,
 template <bool WIDE>
 struct NumberOf {
     using type = double;
-    using sloped = Dual;
+    using sloped = Dual<double>;
 };
 template <>
 struct NumberOf<true> {
