@@ -213,7 +213,8 @@ inline float __int_as_float(int bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
-inline float __frcp_rn(float x) { return 1.0f / x; }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __expf(float x) { return std::exp(x); }
 inline int __float_as_int(float value) {
     int bits;
     std::memcpy(&bits, &value, sizeof bits);

@@ -36,29 +36,29 @@ constexpr double NEGLIGIBLE_LOG = -37.0;
 __host__ __device__ constexpr int threads_of_sentence(int n, int halves) { return halves * n; }
 __host__ __device__ constexpr int threads_of_block(int n, int halves) { return halves * n < 64 ? 64 : halves * n; }
 
-// Rows of the weights and escapes are this far apart, which keeps most threads of a warp on different banks.
-__host__ __device__ constexpr int stride_of(int n) { return n + 5; }
+// Rows of the weights are this far apart, which keeps most threads of a warp on different banks, and rows of escapes
+// and of tables handed down this far, so that four columns can be read at once.
+__host__ __device__ constexpr int weights_stride(int n) { return n + 5; }
+__host__ __device__ constexpr int escapes_stride(int n) { return n + 4; }
+__host__ __device__ constexpr int stride_below(int size) { return size / 2 + 4; }
 
-// What lies between two levels of the recursion: each table as it is handed down, a column for the root first.
-__host__ __device__ constexpr int row_below(int size) { return size / 2 + 4; }
-__host__ __device__ constexpr int handed_down(int size) {
-    return size <= 2 ? 0 : (size / 2) * row_below(size) + 2 * handed_down(size / 2);
-}
+// A group hands half of its words down, a column for the root first. The next level's tables lie in the same place.
+__host__ __device__ constexpr int handed_down(int size) { return (size / 2) * stride_below(size); }
 
 // Two pivot rows and columns for each group that is larger than a warp.
 __host__ __device__ constexpr int lines_size(int size) {
     return size <= 32 ? 0 : 4 * size + 4 > 2 * lines_size(size / 2) ? 4 * size + 4 : 2 * lines_size(size / 2);
 }
 
-// Numbers in the workspace of a sentence: weights, then escapes, and for both groups what is handed down, and lines.
+// Numbers in the workspace of a sentence: weights, and for marginals escapes, what is handed down, and lines.
 __host__ __device__ constexpr int workspace_size(int n, int halves) {
-    return n * stride_of(n) + (halves == 1 ? lines_size(n) + 16
-                                           : n * stride_of(n) + 2 * handed_down(n) + 2 * lines_size(n));
+    return halves == 1 ? n * weights_stride(n) + lines_size(n) + 16
+                       : n * (weights_stride(n) + escapes_stride(n)) + 2 * handed_down(n) + 2 * lines_size(n);
 }
 
 // Blocks of a multiprocessor at once, which limits a thread's registers.
 #ifndef BLOCKS_32
-#define BLOCKS_32 12
+#define BLOCKS_32 16
 #endif
 #ifndef BLOCKS_64
 #define BLOCKS_64 4
@@ -77,12 +77,22 @@ struct Grid {
     static_assert(A * B == S && A % B == 0 && ROWS % 2 == 0 && COLUMNS % 2 == 0);
 };
 
+// Numbers side by side, read and written together.
+template <class X, int C>
+struct alignas(sizeof(X) * C < 16 ? sizeof(X) * C : 16) Run {
+    X x[C];
+};
+
 // One table of S words, in the registers of S threads. `lines` is shared memory for groups larger than a warp.
+//
+// Rows of eliminated words stay as they are, with 1 / d beside them: p_k is their product.
 template <class X, int S, bool MULTI>
 struct Table {
     using G = Grid<S>;
-    static constexpr int A = G::A, B = G::B, ROWS = G::ROWS, COLUMNS = G::COLUMNS, WIDTH = S < 32 ? S : 32;
-    X w[ROWS][COLUMNS], root[ROWS];
+    static constexpr int A = G::A, B = G::B, ROWS = G::ROWS, COLUMNS = G::COLUMNS, R = ROWS / 2, C = COLUMNS / 2;
+    static constexpr int WIDTH = S < 32 ? S : 32;
+    static constexpr bool ONE_WARP = S <= 32;
+    X w[ROWS][COLUMNS], root[ROWS], inverse[ROWS];
     int lane, a, b, barrier;
     X* lines;
 
@@ -90,7 +100,7 @@ struct Table {
         : lane(lane), a(lane / B), b(lane % B), barrier(barrier), lines(lines) {}
 
     __device__ __forceinline__ void sync() const {
-        if constexpr (S <= 32)
+        if constexpr (ONE_WARP)
             __syncwarp();
         else
             sync_named(barrier, S);
@@ -110,40 +120,50 @@ struct Table {
     // Hand the first S / 2 words down.
     __device__ __forceinline__ void store(X* table) const {
 #pragma unroll
-        for (int r = 0; r < ROWS / 2; ++r) {
-            X* row = table + (a + A * r) * row_below(S);
+        for (int r = 0; r < R; ++r) {
+            X* row = table + (a + A * r) * stride_below(S);
             if (b == 0) row[0] = root[r];
 #pragma unroll
-            for (int c = 0; c < COLUMNS / 2; ++c) row[1 + b + B * c] = w[r][c];
+            for (int c = 0; c < C; ++c) row[1 + b + B * c] = w[r][c];
         }
     }
 
-    // Eliminate the words S - 1 ... KEEP; row k is left as p_k. Pivots are multiplied into z, each by one thread.
+    // Eliminate the words S - 1 ... KEEP. Pivots are multiplied into z, each by one thread.
     template <int KEEP>
     __device__ __forceinline__ void eliminate(Extended<double>& z, bool counts) {
-        double product = 1.0;
+        Real<X> product = 1;
 #pragma unroll
         for (int ck = COLUMNS - 1; ck >= KEEP / B; --ck) {
+            const int last = ck * B < KEEP ? KEEP - ck * B : 0;
+            if constexpr (ONE_WARP) {
+#pragma unroll
+                for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb, product);
+            } else {
 #pragma unroll 1
-            for (int kb = B - 1; kb >= (ck * B < KEEP ? KEEP - ck * B : 0); --kb) pivot(ck, kb, product);
-            if (counts && ck * B % (4 * A) == 0) z = normal(z.m * product, z.e), product = 1.0;  // long before underflow
+                for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb, product);
+            }
+            if (ck * B % (2 * A) == 0 || ck == KEEP / B) {  // two pivots a thread, far from underflow
+                if (counts) z = normal(z.m * double(product), z.e);
+                product = 1;
+            }
         }
-        if (counts) z = normal(z.m * product, z.e);
     }
 
-    // ck is constant once the loop around it is unrolled.
-    __device__ __forceinline__ void pivot(const int ck, const int kb, double& product) {
+    // ck is constant once the loop around it is unrolled, and kb in groups of one warp.
+    __device__ __forceinline__ void pivot(const int ck, const int kb, Real<X>& product) {
         const int rk = ck * B / A, ka = (ck * B + kb) % A;
         X d = MULTI && b == 0 ? root[rk] : X(0);
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c)
-            if (c <= ck) d += c < ck || b < kb ? w[rk][c] : X(0);
+            if (c < ck) d += w[rk][c];
+        d += b < kb ? w[rk][ck] : X(0);
 #pragma unroll
         for (int step = 1; step < B; step *= 2) d += shuffle(d, (lane & (WIDTH - 1)) ^ step, WIDTH);
-        const X inverse = inverse_of(d);
-        if (a == ka && b == 0) product *= double(value_of(d));
+        const X own = inverse_of(d);
+        product *= a == ka && b == 0 ? value_of(d) : Real<X>(1);
+        inverse[rk] = a == ka ? own : inverse[rk];
         X f[ROWS], p[COLUMNS], p_root;
-        exchange(ck, kb, rk, ka, inverse, f, p, p_root);
+        exchange(ck, kb, rk, ka, own, f, p, p_root);
 #pragma unroll
         for (int r = 0; r < ROWS; ++r)
             if (r <= rk) {
@@ -152,19 +172,14 @@ struct Table {
                 for (int c = 0; c < COLUMNS; ++c)
                     if (c <= ck) w[r][c] += f[r] * p[c];
             }
-        if (a == ka) {
-#pragma unroll
-            for (int c = 0; c < COLUMNS; ++c)
-                if (c <= ck) w[rk][c] *= inverse;
-            root[rk] *= inverse;
-        }
     }
 
     // What each thread needs of pivot k: its row in the thread's columns, and its column, divided by d, in the thread's rows.
     __device__ __forceinline__ void exchange(
-        const int ck, const int kb, const int rk, const int ka, X inverse, X (&f)[ROWS], X (&p)[COLUMNS], X& p_root
+        const int ck, const int kb, const int rk, const int ka, X own, X (&f)[ROWS], X (&p)[COLUMNS], X& p_root
     ) {
-        if constexpr (S <= 32) {
+        X divided;
+        if constexpr (ONE_WARP) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
                 if (r <= rk) f[r] = shuffle(w[r][ck], a * B + kb, S);
@@ -172,7 +187,7 @@ struct Table {
             for (int c = 0; c < COLUMNS; ++c)
                 if (c <= ck) p[c] = shuffle(w[rk][c], ka * B + b, S);
             p_root = shuffle(root[rk], ka * B + b, S);
-            inverse = shuffle(inverse, ka * B + b, S);
+            divided = shuffle(own, ka * B + b, S);
         } else {
             X* line = lines + (kb & 1) * (2 * S + 2);  // two in turn, so that one barrier a pivot is enough
             if (b == kb) {
@@ -184,7 +199,7 @@ struct Table {
 #pragma unroll
                 for (int c = 0; c < COLUMNS; ++c)
                     if (c <= ck) line[b + B * c] = w[rk][c];
-                if (b == 0) line[S] = root[rk], line[S + 1] = inverse;
+                if (b == 0) line[S] = root[rk], line[S + 1] = own;
             }
             sync();
 #pragma unroll
@@ -194,60 +209,87 @@ struct Table {
             for (int c = 0; c < COLUMNS; ++c)
                 if (c <= ck) p[c] = line[b + B * c];
             p_root = line[S];
-            inverse = line[S + 1];
+            divided = line[S + 1];
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r)  // the pivot's row and those before it are done
-            if (r <= rk) f[r] = r == rk && a >= ka ? X(0) : f[r] * inverse;
+            if (r <= rk) f[r] = r == rk && a >= ka ? X(0) : f[r] * divided;
     }
 
-    // Escapes of the words that were eliminated, last eliminated first, for the columns of those that were not.
-    // escape[h * stride + m], words from `base` on; `turn` as in load.
+    // Escapes of the words that were eliminated, last eliminated first, for the columns of those that were not, of which
+    // each thread has C side by side. escape[h * stride + m], words from `base` on; `turn` as in load.
     __device__ __forceinline__ void substitute(X* escape, int stride, int base, int turn) const {
-        constexpr int R = ROWS / 2, C = COLUMNS / 2;
+        using Columns = Run<X, C>;
         X e[R][C];
 #pragma unroll
         for (int r = 0; r < R; ++r)
 #pragma unroll
             for (int c = 0; c < C; ++c) e[r][c] = root[R + r];
-        X* columns = escape + base + turn + b;  // turn is 0 or S / 2, so these columns lie side by side
+        X* columns = escape + base + turn + b * C;
 #pragma unroll
         for (int cj = 0; cj < COLUMNS; ++cj) {
-            const int rj = cj * B / A;
+            if constexpr (ONE_WARP) {
+#pragma unroll
+                for (int jb = 0; jb < B; ++jb) add_escapes(cj, jb, e, columns, stride, base, turn);
+            } else {
 #pragma unroll 1
-            for (int jb = 0; jb < B; ++jb) {
-                const int j = cj * B + jb, ja = j % A;
-                X* row = columns + (base + ((j + turn) & (S - 1))) * stride;
-                if (cj >= C) {
-                    if (a == ja) {
+                for (int jb = 0; jb < B; ++jb) add_escapes(cj, jb, e, columns, stride, base, turn);
+            }
+        }
+        if constexpr (ONE_WARP) {
 #pragma unroll
-                        for (int r = 0; r < R; ++r)
-                            if (R + r == rj) {
+            for (int r = 0; r < R; ++r) {
+                Columns found;
 #pragma unroll
-                                for (int c = 0; c < C; ++c) row[B * c] = e[r][c];
-                            }
-                    }
-                    sync();
-                }
-                X known[C];
-#pragma unroll
-                for (int c = 0; c < C; ++c) known[c] = row[B * c];
-#pragma unroll
-                for (int r = 0; r < R; ++r)
-                    if (R + r >= rj) {
-                        // Threads of one row are neighbours within a warp.
-                        X p = shuffle(w[R + r][cj], (lane & (WIDTH - 1)) / B * B + jb, WIDTH);
-                        if (R + r == rj && a <= ja) p = X(0);
-#pragma unroll
-                        for (int c = 0; c < C; ++c) e[r][c] += p * known[c];
-                    }
+                for (int c = 0; c < C; ++c) found.x[c] = e[r][c] * inverse[R + r];
+                *reinterpret_cast<Columns*>(columns + (base + ((a + A * (R + r) + turn) & (S - 1))) * stride) = found;
             }
         }
     }
+
+    // Add what passes through word j = cj B + jb; its own escapes are known by then.
+    __device__ __forceinline__ void add_escapes(
+        const int cj, const int jb, X (&e)[R][C], X* columns, int stride, int base, int turn
+    ) const {
+        using Columns = Run<X, C>;
+        const int j = cj * B + jb, rj = cj * B / A, ja = j % A;
+        if (j == S - 1 && ONE_WARP) return;
+        Columns* row = reinterpret_cast<Columns*>(columns + (base + ((j + turn) & (S - 1))) * stride);
+        Columns known;
+        if (cj < C) {
+            known = *row;
+        } else {
+            Columns own;
+#pragma unroll
+            for (int r = 0; r < R; ++r)
+                if (R + r == rj) {
+#pragma unroll
+                    for (int c = 0; c < C; ++c) own.x[c] = e[r][c] * inverse[R + r];
+                }
+            if constexpr (ONE_WARP) {
+#pragma unroll
+                for (int c = 0; c < C; ++c) known.x[c] = shuffle(own.x[c], ja * B + b, S);
+            } else {
+                if (a == ja) *row = own;
+                sync();
+                known = *row;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+            if (R + r >= rj) {
+                // Threads of one row are neighbours within a warp.
+                X p = shuffle(w[R + r][cj], (lane & (WIDTH - 1)) / B * B + jb, WIDTH);
+                p = R + r == rj && a <= ja ? X(0) : p;
+#pragma unroll
+                for (int c = 0; c < C; ++c) e[r][c] += p * known.x[c];
+            }
+    }
 };
 
-// The escapes of S words (a table of S rows) to the half of them that begins at `turn`, by S threads.
-template <class X, int S, bool MULTI>
+// The escapes of S words (a table of S rows) to the half of them that begins at `turn`, by S threads. `below` is for
+// what these hand down, and may be where the table is.
+template <class X, int S, bool MULTI, bool TOP = true>
 __device__ __forceinline__ void solve_half(
     const X* table, int table_stride, X* below, X* escape, int stride, int base, int turn, int lane, int barrier, X* lines,
     Extended<double>& z, bool counts
@@ -265,17 +307,18 @@ __device__ __forceinline__ void solve_half(
     } else {
         Table<X, S, MULTI> words(lane, barrier, lines);
         words.load(table, table_stride, turn);
+        if constexpr (!TOP && S >= 32) sync_named((barrier - 1) / 2, 2 * S);  // the other half has loaded it, too
         words.template eliminate<S / 2>(z, counts);
         words.store(below);
         words.sync();
         const int second = lane / (S / 2);
-        solve_half<X, S / 2, MULTI>(
-            below, row_below(S), below + (S / 2) * row_below(S) + second * handed_down(S / 2), escape, stride, base + turn,
-            second * (S / 4), lane % (S / 2), 2 * barrier + 1 + second, lines + second * lines_size(S / 2), z,
-            counts && !second
+        solve_half<X, S / 2, MULTI, false>(
+            below, stride_below(S), below + second * handed_down(S / 2), escape, stride, base + turn, second * (S / 4),
+            lane % (S / 2), 2 * barrier + 1 + second, lines + second * lines_size(S / 2), z, counts && !second
         );
         words.sync();
         words.substitute(escape, stride, base, turn);
+        if constexpr (S <= 32) __syncwarp();
     }
 }
 
@@ -354,6 +397,9 @@ __device__ __forceinline__ Dual<double> weight_of<Dual<double>>(double weight, d
     return {weight, weight * f};
 }
 
+__device__ __forceinline__ float weight_exp(float x) { return __expf(x); }
+__device__ __forceinline__ double weight_exp(double x) { return exp(x); }
+
 // What is known of a sentence's weights.
 struct Scale {
     double shift;  // log Z is that of the weights plus this
@@ -387,9 +433,9 @@ __device__ __forceinline__ Scale fill(const Sentence<T>& sentence, const Place<N
     }
     R lowest = R(0), total = R(0);
     bool masked = false;
-    X* row = weights + (m - 1) * stride_of(N);
+    X* row = weights + (m - 1) * weights_stride(N);
     auto set = [&](int h, R x, bool arc) {
-        R w = !arc ? R(!real && h == 1) : R(exp(x));
+        R w = !arc ? R(!real && h == 1) : weight_exp(x);
         if (MAY_MASK && arc && x == none) {
             masked = true;
             w = R(exp(FORBIDDEN_LOG));
@@ -429,12 +475,12 @@ __device__ __forceinline__ void normalise(
 ) {
     constexpr int OWN = Place<N, 2>::OWN;
     const int m = place.m, nodes = sentence.nodes;
-    const X* row = weights + (m - 1) * stride_of(N);
+    const X* row = weights + (m - 1) * weights_stride(N);
     X mass[OWN], root = place.half == 0 ? row[0] : X(0), total = root;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {
         const int h = place.first + i;
-        mass[i] = sentence.has(h, m) ? row[h] * escape[(h - 1) * stride_of(N) + m - 1] : X(0);
+        mass[i] = sentence.has(h, m) ? row[h] * escape[(h - 1) * escapes_stride(N) + m - 1] : X(0);
         total += mass[i];
     }
     total = place.of_word(total, space, Sum());
@@ -489,14 +535,14 @@ __global__ void __launch_bounds__(threads_of_block(N, 2), blocks<X>(N)) matrix_t
     Block<T, X, N, 2, MULTI>::each(
         scores, f, lengths, batch, nodes, which, shared,
         [&](const Sentence<T>& sentence, const Place<N, 2>& place, X* space, long long number, bool wanted) {
-            X* escape = space + N * stride_of(N);
-            X* below = escape + N * stride_of(N);
+            X* escape = space + N * weights_stride(N);
+            X* below = escape + N * escapes_stride(N);
             double* doubles = reinterpret_cast<double*>(below);
             const Scale scale = fill<X, T, N, 2, MULTI>(sentence, place, space, doubles);
             Extended<double> z{1.0, 0};
             place.sync();
             solve_half<X, N, MULTI>(
-                space, stride_of(N), below + place.half * handed_down(N), escape, stride_of(N), 0, place.half * (N / 2),
+                space, weights_stride(N), below + place.half * handed_down(N), escape, escapes_stride(N), 0, place.half * (N / 2),
                 place.t % N, 1 + place.half, below + 2 * handed_down(N) + place.half * lines_size(N), z, place.half == 0
             );
             place.sync();
@@ -507,7 +553,7 @@ __global__ void __launch_bounds__(threads_of_block(N, 2), blocks<X>(N)) matrix_t
                 if (good && log_z) log_z[number] = T(sentence.n == 0 ? 0.0 : value + scale.shift);
             }
             normalise<X, T, N>(
-                sentence, place, space, escape, below, scale.masked,
+                sentence, place, space, escape, below, sizeof(X) > 4 && scale.masked,
                 wanted && good ? mu + number * nodes * nodes : nullptr
             );
         }
@@ -523,13 +569,13 @@ __global__ void __launch_bounds__(threads_of_block(N, 1)) matrix_tree_log_partit
     Block<T, X, N, 1, MULTI>::each(
         scores, nullptr, lengths, batch, nodes, which, shared,
         [&](const Sentence<T>& sentence, const Place<N, 1>& place, X* space, long long number, bool wanted) {
-            X* lines = space + N * stride_of(N);
+            X* lines = space + N * weights_stride(N);
             double* doubles = reinterpret_cast<double*>(lines);
             const Scale scale = fill<X, T, N, 1, MULTI>(sentence, place, space, doubles);
             Extended<double> z{1.0, 0};
             place.sync();
             Table<X, N, MULTI> words(place.t, 1, lines);
-            words.load(space, stride_of(N), 0);
+            words.load(space, weights_stride(N), 0);
             words.template eliminate<1>(z, true);
             if (place.t == 0) z = normal(z.m * double(value_of(words.root[0])), z.e);
             place.sync();

@@ -195,7 +195,7 @@ __device__ __forceinline__ X value_of(Sloped<X> x) {
     return x.value;
 }
 
-__device__ __forceinline__ float inverse_of(float x) { return __frcp_rn(x); }
+__device__ __forceinline__ float inverse_of(float x) { return __fdividef(1.0f, x); }  // within two units of the last bit
 __device__ __forceinline__ double inverse_of(double x) { return 1.0 / x; }
 template <class T>
 __device__ __forceinline__ Dual<T> inverse_of(Dual<T> x) {
