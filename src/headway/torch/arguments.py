@@ -63,9 +63,7 @@ def as_function(f: Tensor, shape: torch.Size, like: Tensor, name: str) -> Tensor
     try:
         expanded = values.expand(shape)
     except RuntimeError:
-        raise ShapeError(
-            f"{name} has shape {tuple(values.shape)}; expected that of scores, {tuple(shape)}"
-        ) from None
+        raise ShapeError(f"{name} has shape {tuple(values.shape)}; expected that of scores, {tuple(shape)}") from None
     return expanded.to(dtype=like.dtype, device=like.device)
 
 

@@ -96,15 +96,15 @@ def constant(value: float, like: LogNumbers) -> LogNumbers:
 
 
 def log_sum(x: Tensor, dim: int) -> Tensor:
-    """log of the sum of exp(x) along a dimension; -inf, with gradients of zero, where all terms are.
+    """log of the sum of exp(x) along a dimension; -inf, with gradients of zero, where all terms are; nan and inf stay.
 
     >>> log_sum(torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]]), dim=1)
     tensor([0.6931,   -inf])
     """
     top = x.detach().amax(dim, keepdim=True)
-    top = torch.where(top > -torch.inf, top, 0.0)
+    top = torch.where(top.isfinite(), top, 0.0)
     total = torch.exp(x - top).sum(dim)
-    exists = total > 0
+    exists = total != 0
     return torch.where(exists, torch.log(torch.where(exists, total, 1.0)) + top.squeeze(dim), -torch.inf)
 
 

@@ -39,7 +39,8 @@ class TreeDistribution(Distribution):
 
     `validate_args=False` leaves out all checks of values, for which a GPU would have to be waited for, as torch's
     distributions do. Heads are then taken to be trees of the class, and a sentence without a tree has log Z -inf and
-    marginals of zero. Inside `torch.compile` values are never checked.
+    marginals of zero. Inside `torch.compile` no value raises an error. torch's global default does not count here,
+    since torch.compile switches it off for the rest of the process.
 
     log Z and marginals are computed once and shared by all answers. So is their graph: to call `backward` twice, pass
     `retain_graph=True` the first time, or make a new distribution. The scores are not copied.
@@ -69,7 +70,7 @@ class TreeDistribution(Distribution):
         batch_shape, nodes = self.scores.shape[:-2], self.scores.shape[-1]
         self.lengths = as_lengths(lengths, batch_shape, nodes, self.scores)
         self.trees = TreeClass.of(projective, single_root)
-        super().__init__(batch_shape, torch.Size([nodes]), validate_args)
+        super().__init__(batch_shape, torch.Size([nodes]), validate_args is None or validate_args)
         self._log_z: Tensor | None = None
         self._mu: Tensor | None = None
         if self._looks_at_values():
@@ -90,8 +91,9 @@ class TreeDistribution(Distribution):
         if self._wants_gradients():
             return self._inference()[0]
         if self._log_z is None:
-            self._log_z = self._unflat(operators.log_partition(self._flat(self.scores), self._sizes(), self.trees))
-            self._require_trees(self._log_z > -torch.inf)
+            log_z = self._unflat(operators.log_partition(self._flat(self.scores), self._sizes(), self.trees))
+            self._require_trees(log_z > -torch.inf)
+            self._log_z = log_z
         return self._log_z
 
     @property
