@@ -1,0 +1,137 @@
+"""Each implementation of `Kernels` on whole batches: any scale, mask and length, in both dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from headway.arrays import TreeClass
+from headway.inference import TreeDistribution as InNumpy
+from headway.torch import kernels as choice
+from headway.torch.kernels import Kernels
+from headway.torch.numba_kernels import NumbaKernels
+from headway.torch.plain_kernels import PlainKernels
+from tests.inference import exact
+from tests.inference.strategies import TREE_CLASSES, Floats, score_matrices, stability_cases
+from tests.torch.each_kernel import each_kernel
+
+every_class = pytest.mark.parametrize("flags", TREE_CLASSES)
+
+
+def padded(matrices: list[Floats]) -> tuple[Any, Any]:
+    """A batch with garbage as padding, two words wider than it must be, and its lengths."""
+    nodes = max(map(len, matrices)) + 2
+    batch = np.full((len(matrices), nodes, nodes), np.nan)
+    for row, matrix in zip(batch, matrices, strict=True):
+        row[: len(matrix), : len(matrix)] = matrix
+    return torch.tensor(batch), torch.tensor([len(matrix) - 1 for matrix in matrices])
+
+
+@each_kernel
+@every_class
+@settings(max_examples=20)
+@given(matrices=st.lists(score_matrices(max_words=4, solvable=False), min_size=1, max_size=4), seed=st.integers(0, 99))
+def test_batches_by_enumeration(kernels: Kernels, flags: dict[str, bool], matrices: list[Floats], seed: int) -> None:
+    """Sentences with and without trees side by side."""
+    scores, lengths = padded(matrices)
+    f = torch.tensor(np.random.default_rng(seed).integers(-8, 9, scores.shape) / 4.0)
+    trees = TreeClass(**flags)
+    log_z, mu = kernels.marginals(scores, lengths, trees)
+    slope = kernels.covariance(scores, lengths, f, trees)
+    heads = kernels.argmax(scores, lengths, trees)
+    torch.testing.assert_close(kernels.log_partition(scores, lengths, trees), log_z, rtol=1e-14, atol=1e-12)
+    for b, matrix in enumerate(matrices):
+        n, reference = len(matrix) - 1, exact.tree_distribution(matrix, **flags)
+        for padding in (mu[b, n + 1 :], mu[b, :, n + 1 :], slope[b, n + 1 :], slope[b, :, n + 1 :]):
+            assert not padding.any()
+        assert (heads[b, n + 1 :] == -1).all()
+        if len(reference) == 0:
+            assert log_z[b] == -torch.inf
+            assert not mu[b].any()
+            assert not slope[b].any()
+            assert (heads[b] == -1).all()
+            continue
+        assert log_z[b].item() == pytest.approx(reference.log_partition, rel=1e-12, abs=1e-10)
+        own = np.s_[b, : n + 1, : n + 1]
+        expected = exact.arc_marginals(reference, n).astype(float)
+        np.testing.assert_allclose(mu[own].numpy(), expected, rtol=0, atol=1e-10)
+        values = np.where(np.isneginf(matrix), 0.0, f[own].numpy())
+        expected = exact.covariance_with_arcs(reference, values).astype(float)
+        np.testing.assert_allclose(slope[own].numpy(), expected, rtol=0, atol=1e-9)
+        best = reference.score_of[tuple(heads[b, : n + 1].tolist())]
+        assert float(reference.max - best) <= 1e-11 * max(1.0, abs(float(reference.max)))
+
+
+@each_kernel
+@pytest.mark.parametrize("single_root", [False, True])
+@pytest.mark.parametrize("scores", stability_cases(6))
+def test_accuracy_in_float32(scores: Floats, single_root: bool, kernels: Kernels) -> None:
+    """Confident cycles and large spreads, against exact rationals: float32 is what goes in and out, no more."""
+    rounded = scores.astype(np.float32)
+    log_z, mu = exact.determinants(rounded.astype(np.float64), single_root=single_root)
+    batch, trees = torch.tensor(rounded)[None], TreeClass(projective=False, single_root=single_root)
+    got_log_z, got = kernels.marginals(batch, torch.tensor([6]), trees)
+    assert got.dtype == got_log_z.dtype == torch.float32
+    assert got_log_z.item() == pytest.approx(log_z, rel=1e-7, abs=1e-6)
+    np.testing.assert_allclose(got[0].numpy(), mu.astype(float), rtol=0, atol=1e-7)
+    assert kernels.covariance(batch, torch.tensor([6]), batch, trees).dtype == torch.float32
+
+
+@every_class
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_plain_operations_on_longer_sentences(scale: float, flags: dict[str, bool]) -> None:
+    """Many words, few arcs for each, in both implementations."""
+    rng, trees = np.random.default_rng(3), TreeClass(**flags)
+    scores = scale * rng.normal(size=(5, 24, 24))
+    mask = rng.random(scores.shape) < 0.7
+    mask[:, np.arange(23), np.arange(1, 24)] = False
+    batch, lengths = torch.tensor(np.where(mask, -np.inf, scores)), torch.tensor([23, 22, 12, 1, 17])
+    f = torch.tensor(rng.normal(size=scores.shape))
+    plain, compiled = PlainKernels(), NumbaKernels()
+    close = torch.testing.assert_close
+    for got, expected in zip(
+        plain.marginals(batch, lengths, trees), compiled.marginals(batch, lengths, trees), strict=True
+    ):
+        close(got, expected, rtol=1e-12, atol=1e-11)
+    close(plain.covariance(batch, lengths, f, trees), compiled.covariance(batch, lengths, f, trees), rtol=0, atol=1e-9)
+    close(plain.argmax(batch, lengths, trees), compiled.argmax(batch, lengths, trees))
+
+
+@each_kernel
+@every_class
+def test_no_sentences_and_no_words(kernels: Kernels, flags: dict[str, bool]) -> None:
+    trees = TreeClass(**flags)
+    for shape in ((0, 4, 4), (2, 1, 1)):
+        scores, lengths = torch.full(shape, torch.nan), torch.zeros(shape[0], dtype=torch.int64)
+        log_z, mu = kernels.marginals(scores, lengths, trees)
+        assert log_z.tolist() == [0.0] * shape[0]
+        assert torch.equal(kernels.log_partition(scores, lengths, trees), log_z)
+        assert torch.equal(mu, torch.zeros(shape))
+        assert torch.equal(kernels.covariance(scores, lengths, scores, trees), mu)
+        assert torch.equal(kernels.argmax(scores, lengths, trees), torch.full(shape[:2], -1))
+
+
+def test_scores_on_the_cpu_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Numba reads is the tensor's own memory."""
+    from headway.torch import numba_kernels
+
+    seen = []
+    as_batch = numba_kernels.as_batch
+    monkeypatch.setattr(
+        numba_kernels, "as_batch", lambda scores, lengths: seen.append(scores) or as_batch(scores, lengths)
+    )
+    scores = torch.randn(2, 5, 5, dtype=torch.float64)
+    _, mu = NumbaKernels().marginals(scores, torch.tensor([4, 3]), TreeClass())
+    assert seen[0].__array_interface__["data"][0] == scores.data_ptr()
+    np.testing.assert_array_equal(mu[0].numpy(), InNumpy(scores[0].numpy()).marginals)
+
+
+def test_which_implementation_serves() -> None:
+    assert isinstance(choice.kernels_for(torch.zeros(1)), NumbaKernels)
+    assert isinstance(choice.kernels_for(torch.zeros(1, device="meta")), PlainKernels)
