@@ -85,12 +85,13 @@ struct alignas(sizeof(X) * C < 16 ? sizeof(X) * C : 16) Run {
 
 // One table of S words, in the registers of S threads. `lines` is shared memory for groups larger than a warp.
 //
-// Rows of eliminated words stay as they are, with 1 / d beside them: p_k is their product.
+// Rows of eliminated words stay as they are, with 1 / d beside them: p_k is their product. The threads of one row are
+// neighbours within a warp. `turn` is 0 or S / 2, so adding it to the number of a word, or taking it from one of the
+// second half, leads from the table's order to this group's.
 template <class X, int S, bool MULTI>
 struct Table {
     using G = Grid<S>;
     static constexpr int A = G::A, B = G::B, ROWS = G::ROWS, COLUMNS = G::COLUMNS, R = ROWS / 2, C = COLUMNS / 2;
-    static constexpr int WIDTH = S < 32 ? S : 32;
     static constexpr bool ONE_WARP = S <= 32;
     X w[ROWS][COLUMNS], root[ROWS], inverse[ROWS];
     int lane, a, b, barrier;
@@ -110,10 +111,10 @@ struct Table {
     __device__ __forceinline__ void load(const X* table, int stride, int turn) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
-            const X* row = table + ((a + A * r + turn) & (S - 1)) * stride;
+            const X* row = table + (a + (r < R ? turn : -turn)) * stride + A * r * stride;
             root[r] = row[0];
 #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) w[r][c] = row[1 + ((b + B * c + turn) & (S - 1))];
+            for (int c = 0; c < COLUMNS; ++c) w[r][c] = row[1 + b + (c < C ? turn : -turn) + B * c];
         }
     }
 
@@ -143,7 +144,7 @@ struct Table {
                 for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb, product);
             }
             if (ck * B % (2 * A) == 0 || ck == KEEP / B) {  // two pivots a thread, far from underflow
-                if (counts) z = normal(z.m * double(product), z.e);
+                z = normal(z.m * double(counts ? product : Real<X>(1)), z.e);
                 product = 1;
             }
         }
@@ -158,7 +159,7 @@ struct Table {
             if (c < ck) d += w[rk][c];
         d += b < kb ? w[rk][ck] : X(0);
 #pragma unroll
-        for (int step = 1; step < B; step *= 2) d += shuffle(d, (lane & (WIDTH - 1)) ^ step, WIDTH);
+        for (int step = 1; step < B; step *= 2) d += shuffle_xor(d, step);
         const X own = inverse_of(d);
         product *= a == ka && b == 0 ? value_of(d) : Real<X>(1);
         inverse[rk] = a == ka ? own : inverse[rk];
@@ -182,7 +183,7 @@ struct Table {
         if constexpr (ONE_WARP) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
-                if (r <= rk) f[r] = shuffle(w[r][ck], a * B + kb, S);
+                if (r <= rk) f[r] = shuffle(w[r][ck], kb, B);
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c)
                 if (c <= ck) p[c] = shuffle(w[rk][c], ka * B + b, S);
@@ -242,7 +243,7 @@ struct Table {
                 Columns found;
 #pragma unroll
                 for (int c = 0; c < C; ++c) found.x[c] = e[r][c] * inverse[R + r];
-                *reinterpret_cast<Columns*>(columns + (base + ((a + A * (R + r) + turn) & (S - 1))) * stride) = found;
+                *reinterpret_cast<Columns*>(columns + (base + a - turn) * stride + A * (R + r) * stride) = found;
             }
         }
     }
@@ -254,7 +255,7 @@ struct Table {
         using Columns = Run<X, C>;
         const int j = cj * B + jb, rj = cj * B / A, ja = j % A;
         if (j == S - 1 && ONE_WARP) return;
-        Columns* row = reinterpret_cast<Columns*>(columns + (base + ((j + turn) & (S - 1))) * stride);
+        Columns* row = reinterpret_cast<Columns*>(columns + (base + (cj < C ? turn : -turn)) * stride + j * stride);
         Columns known;
         if (cj < C) {
             known = *row;
@@ -278,9 +279,9 @@ struct Table {
 #pragma unroll
         for (int r = 0; r < R; ++r)
             if (R + r >= rj) {
-                // Threads of one row are neighbours within a warp.
-                X p = shuffle(w[R + r][cj], (lane & (WIDTH - 1)) / B * B + jb, WIDTH);
-                p = R + r == rj && a <= ja ? X(0) : p;
+                X p = shuffle(w[R + r][cj], jb, B);
+                // A product rather than a choice, which the compiler would make a branch around shuffles.
+                if (R + r == rj) p = p * X(a > ja ? 1 : 0);
 #pragma unroll
                 for (int c = 0; c < C; ++c) e[r][c] += p * known.x[c];
             }
@@ -303,7 +304,8 @@ __device__ __forceinline__ void solve_half(
             escape[(base + turn) * stride + base + turn] = X(0);
             escape[(base + 1 - turn) * stride + base + turn] = e;
         }
-        if (counts && lane == 0) z = normal(z.m * double(value_of(d)) * double(value_of(kept[0] + kept[2 - turn] * e)), z.e);
+        const double last = double(value_of(d)) * double(value_of(kept[0] + kept[2 - turn] * e));
+        z = normal(z.m * (counts && lane == 0 ? last : 1.0), z.e);
     } else {
         Table<X, S, MULTI> words(lane, barrier, lines);
         words.load(table, table_stride, turn);
@@ -351,7 +353,7 @@ struct Place {
     template <class R, class Operation>
     __device__ __forceinline__ R together(R x, R* space, Operation operation) const {
 #pragma unroll
-        for (int step = 1; step < WIDTH; step *= 2) x = operation(x, shuffle(x, (t & (WIDTH - 1)) ^ step, WIDTH));
+        for (int step = 1; step < WIDTH; step *= 2) x = operation(x, shuffle_xor(x, step));
         if constexpr (THREADS > 32) {
             if (t % 32 == 0) space[t / 32] = x;
             __syncthreads();
@@ -414,14 +416,15 @@ __device__ __forceinline__ Scale fill(const Sentence<T>& sentence, const Place<N
     constexpr bool MAY_MASK = sizeof(R) == 8;
     constexpr int OWN = Place<N, HALVES>::OWN;
     const R none = R(-1.0 / 0.0);
-    const int m = place.m;
+    const int m = place.m, self = m - place.first;
     const bool real = m <= sentence.n, with_root = real && place.half == 0;
+    const int heads = real ? sentence.n - place.first + 1 : 0;  // of those that the thread sees to, if less than OWN
     R* reals = reinterpret_cast<R*>(space);
     R own[OWN], root = with_root ? R(sentence.score(0, m)) : none, top = MULTI ? root : none;
+    const T* column = sentence.scores + place.first * sentence.nodes + m;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {
-        const int h = place.first + i;
-        own[i] = sentence.has(h, m) ? R(sentence.score(h, m)) : none;
+        own[i] = i < heads && i != self ? R(column[i * sentence.nodes]) : none;
         top = own[i] > top ? own[i] : top;
     }
     top = place.of_word(top, reals, Larger());
@@ -431,28 +434,32 @@ __device__ __forceinline__ Scale fill(const Sentence<T>& sentence, const Place<N
         root_top = place.together(with_root ? root - top : none, reals, Larger());
         if (!(root_top > none)) root_top = R(0);
     }
-    R lowest = R(0), total = R(0);
-    bool masked = false;
+    R total = R(0);
+    int safe = 0, masked = 0;
     X* row = weights + (m - 1) * weights_stride(N);
     auto set = [&](int h, R x, bool arc) {
-        R w = !arc ? R(!real && h == 1) : weight_exp(x);
-        if (MAY_MASK && arc && x == none) {
-            masked = true;
-            w = R(exp(FORBIDDEN_LOG));
-        } else if (arc && !(x >= lowest)) {
-            lowest = x;  // also if it is nan
+        R w = weight_exp(x);  // 0 where there is no arc
+        safe += x >= R(-SAFE_SPREAD<R>);
+        R f = R(0);
+        if constexpr (MAY_MASK) {
+            const bool forbidden = arc && x == none;
+            masked += forbidden;
+            w = forbidden ? R(exp(FORBIDDEN_LOG)) : w;
+            total += w;
+            if (sentence.f && arc && !forbidden) f = R(sentence.f[h * sentence.nodes + m]);
         }
-        total += w;
-        row[h] = weight_of<X>(w, arc && sentence.f && x > none ? R(sentence.f[h * sentence.nodes + m]) : R(0));
+        row[h] = weight_of<X>(w, f);
     };
 #pragma unroll
-    for (int i = 0; i < OWN; ++i) set(place.first + i, own[i] - top, sentence.has(place.first + i, m));
+    for (int i = 0; i < OWN; ++i) set(place.first + i, own[i] - top, i < heads && i != self);
     if (place.half == 0) set(0, root - top - root_top, real);
-    const bool safe = lowest >= R(-SAFE_SPREAD<R>);
+    if (!real && place.half == 0) row[1] = X(1);
+    // All arcs are safe or masked; nan is neither.
+    const int arcs = (heads < OWN ? heads > 0 ? heads : 0 : OWN) - int(real && self >= 0 && self < OWN) + int(with_root);
     Scale scale{0.0, 0.0, false, false};
     scale.shift = place.together(with_root ? double(top) : 0.0, space, Sum()) + double(root_top);
-    const int flags = place.together(int(!safe) + 1024 * int(masked), reinterpret_cast<int*>(space), Sum());
-    scale.safe = flags % 1024 == 0;
+    const int flags = place.together((safe + masked == arcs) + 1024 * (masked > 0), reinterpret_cast<int*>(space), Sum());
+    scale.safe = flags % 1024 == Place<N, HALVES>::THREADS;
     scale.masked = flags >= 1024;
     if constexpr (MAY_MASK) {
         const R sum = place.of_word(total, reals, Sum());
@@ -475,20 +482,20 @@ __device__ __forceinline__ void normalise(
 ) {
     constexpr int OWN = Place<N, 2>::OWN;
     const int m = place.m, nodes = sentence.nodes;
-    const X* row = weights + (m - 1) * weights_stride(N);
-    X mass[OWN], root = place.half == 0 ? row[0] : X(0), total = root;
+    const bool real = m <= sentence.n;
+    const X* row = weights + (m - 1) * weights_stride(N) + place.first;
+    const X* column = escape + (place.first - 1) * escapes_stride(N) + m - 1;
+    X mass[OWN], root = place.half == 0 ? weights[(m - 1) * weights_stride(N)] : X(0), total = root;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {
-        const int h = place.first + i;
-        mass[i] = sentence.has(h, m) ? row[h] * escape[(h - 1) * escapes_stride(N) + m - 1] : X(0);
+        mass[i] = row[i] * column[i * escapes_stride(N)];  // weights are zero where there is no arc
         total += mass[i];
     }
     total = place.of_word(total, space, Sum());
     if (!mu) return;
     const X inverse = inverse_of(total);
     auto write = [&](int h, X x) {
-        const bool arc = m <= sentence.n && h <= sentence.n && h != m;
-        const bool possible = arc && !(masked && sentence.score(h, m) == T(-1.0 / 0.0));
+        const bool possible = real && !(masked && h <= sentence.n && h != m && sentence.score(h, m) == T(-1.0 / 0.0));
         if (h < nodes) mu[h * nodes + m] = possible ? T(last_of(x * inverse)) : T(0);
     };
     if (m < nodes) {

@@ -104,13 +104,15 @@ struct Sloped {
     Real<X> slope;
 };
 
+// m 2^e with m in [1, 2); zero and nan stay. Written without a branch, after which shuffles would be slow.
 template <class T>
 __device__ __forceinline__ Extended<T> normal(T m, long long e) {
     using Whole = typename Bits<T>::Whole;
-    if (!(m > T(0))) return {m, m == T(0) ? ZERO_EXPONENT : 0};  // nan stays
+    const bool regular = m > T(0);
     const Whole bits = Bits<T>::of(m);
-    const int k = int(bits >> Bits<T>::MANTISSA) - Bits<T>::BIAS;  // m is positive and not subnormal
-    return {Bits<T>::from(bits - (Whole(k) << Bits<T>::MANTISSA)), e + k};
+    const int k = int(bits >> Bits<T>::MANTISSA) - Bits<T>::BIAS;  // m is not subnormal
+    const T scaled = Bits<T>::from(bits - (Whole(k) << Bits<T>::MANTISSA));
+    return {regular ? scaled : m, regular ? e + k : m == T(0) ? ZERO_EXPONENT : 0};
 }
 
 // exp(score); -inf and what is below -LARGEST_LOG are forbidden. What is above, and nan, is nan.
@@ -203,6 +205,7 @@ __device__ __forceinline__ Dual<T> inverse_of(Dual<T> x) {
     return {inverse, -x.slope * inverse * inverse};
 }
 
+// From the lane `source` of each `width` lanes, and from the lane whose number differs in the bits of `other`.
 template <class T>
 __device__ __forceinline__ T shuffle(T x, int source, int width) {
     return __shfl_sync(ALL_LANES, x, source, width);
@@ -218,4 +221,12 @@ __device__ __forceinline__ Dual<T> shuffle(Dual<T> x, int source, int width) {
 template <class X>
 __device__ __forceinline__ Sloped<X> shuffle(Sloped<X> x, int source, int width) {
     return {shuffle(x.value, source, width), shuffle(x.slope, source, width)};
+}
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T x, int other) {
+    return __shfl_xor_sync(ALL_LANES, x, other);
+}
+template <class T>
+__device__ __forceinline__ Dual<T> shuffle_xor(Dual<T> x, int other) {
+    return {shuffle_xor(x.value, other), shuffle_xor(x.slope, other)};
 }
