@@ -13,48 +13,83 @@ from headway.errors import NoTreeError
 from headway.inference import TreeDistribution
 from tests.torch.cuda_on_cpu import compiled
 
-# Charts in shared memory for the sums by doubles and the best tree, in a workspace for what they leave.
+# float numbers if the scores are, then double, then Extended, whose charts lie in a workspace.
 WRAPPERS = """
-constexpr int PARTS = 4, BLOCKS = 2, THREADS = 64;
+constexpr int PARTS = 4, PLACES = 40, BLOCKS = 2, THREADS = 64;
+
+
+template <class T, class X, bool MULTI, int PLACES_>
+void sums(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* log_z_again, T* mu,
+          const int* which, int* rest, int* rest_again) {
+    using namespace cuda_on_cpu;
+    const int p = PLACES_ > 0 ? PLACES_ : nodes - 1 + MULTI;
+    const size_t bytes = eisner_bytes(p, PARTS, 4 * sizeof(X) + sizeof(T));
+    std::vector<char> workspace(PLACES_ > 0 ? 0 : BLOCKS * bytes, char(0xff));
+    launch(eisner_marginals<T, X, MULTI, PLACES_, PARTS>, BLOCKS, THREADS, PLACES_ > 0 ? bytes : 0,
+           scores, f, lengths, batch, nodes, log_z, mu, which, rest, workspace.data());
+    if (log_z_again == nullptr) return;
+    launch(eisner_log_partition<T, X, MULTI, PLACES_, PARTS>, BLOCKS, THREADS,
+           PLACES_ > 0 ? eisner_bytes(p, PARTS, 3 * sizeof(X)) : 0,
+           scores, lengths, batch, nodes, log_z_again, which, rest_again, workspace.data());
+}
 
 template <class T, bool MULTI>
 void run(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* log_z_again, T* mu,
-         T* covariance, long long* heads, int* rest) {
-    using namespace cuda_on_cpu;
-    const int p = nodes - 1 + MULTI;
-    std::vector<char> workspace(BLOCKS * eisner_bytes(p, PARTS, 4, 24), char(0xff));
-    rest[0] = 0;
-    launch(eisner_log_partition<T, MULTI, false, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 3, 8),
-           scores, lengths, batch, nodes, log_z_again, rest, (char*)nullptr);
-    launch(eisner_log_partition<T, MULTI, true, PARTS>, BLOCKS, THREADS, 0,
-           scores, lengths, batch, nodes, log_z_again, rest, workspace.data());
-    rest[0] = 0;
-    launch(eisner_covariance<T, MULTI, false, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 4, 16),
-           scores, f, lengths, batch, nodes, covariance, rest, (char*)nullptr);
-    launch(eisner_covariance<T, MULTI, true, PARTS>, BLOCKS, THREADS, 0,
-           scores, f, lengths, batch, nodes, covariance, rest, workspace.data());
-    rest[0] = 0;
-    launch(eisner_marginals<T, MULTI, false, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 4, 8),
-           scores, lengths, batch, nodes, log_z, mu, rest, (char*)nullptr);
-    launch(eisner_marginals<T, MULTI, true, PARTS>, BLOCKS, THREADS, 0,
-           scores, lengths, batch, nodes, log_z, mu, rest, workspace.data());
-    launch(eisner_argmax<T, MULTI, PARTS>, BLOCKS, THREADS, eisner_bytes(p, PARTS, 3, 8),
-           scores, lengths, batch, nodes, heads, (char*)nullptr);
+         T* covariance, int* to_double, int* to_extended) {
+    std::vector<int> again(1 + batch), of_slopes(1 + batch), none(1 + batch);
+    to_double[0] = to_extended[0] = 0;
+    const int* which = nullptr;
+    if (sizeof(T) == 4) {
+        sums<T, float, MULTI, PLACES>(scores, nullptr, lengths, batch, nodes, log_z, log_z_again, mu, which, to_double,
+                                      again.data());
+        which = to_double;
+        again[0] = 0;
+    }
+    sums<T, double, MULTI, PLACES>(scores, nullptr, lengths, batch, nodes, log_z, log_z_again, mu, which, to_extended,
+                                   again.data());
+    sums<T, Extended<double>, MULTI, 0>(scores, nullptr, lengths, batch, nodes, log_z, log_z_again, mu, to_extended,
+                                        none.data(), none.data());
+    sums<T, Dual<double>, MULTI, PLACES>(scores, f, lengths, batch, nodes, nullptr, nullptr, covariance, nullptr,
+                                         of_slopes.data(), nullptr);
+    sums<T, Sloped<Extended<double>>, MULTI, 0>(scores, f, lengths, batch, nodes, nullptr, nullptr, covariance,
+                                                of_slopes.data(), none.data(), nullptr);
+    if (none[0] != 0) std::abort();
 }
 #define BOTH(T) \\
     extern "C" void run_##T(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, \\
-                            T* log_z_again, T* mu, T* covariance, long long* heads, int* rest, bool multi) { \\
+                            T* log_z_again, T* mu, T* covariance, int* to_double, int* to_extended, bool multi) { \\
         (multi ? run<T, true> : run<T, false>)(scores, f, lengths, batch, nodes, log_z, log_z_again, mu, covariance, \\
-                                               heads, rest); \\
+                                               to_double, to_extended); \\
     }
 BOTH(float) BOTH(double)
 
 extern "C" void one_warp(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu,
                          int* rest) {
     rest[0] = 0;
-    cuda_on_cpu::launch(eisner_marginals<float, false, false, 1>, batch, 32, eisner_bytes(nodes - 1, 1, 4, 8),
-                        scores, lengths, batch, nodes, log_z, mu, rest, (char*)nullptr);
+    cuda_on_cpu::launch(eisner_marginals<float, float, false, 32, 1>, batch, 32, eisner_bytes(32, 1, 20),
+                        scores, (float*)nullptr, lengths, batch, nodes, log_z, mu, (int*)nullptr, rest, (char*)nullptr);
 }
+"""
+
+DECODE = """
+template <class T, bool MULTI>
+void decode(const T* scores, const long long* lengths, int batch, int nodes, long long* heads) {
+    if (nodes > 32) {
+        cuda_on_cpu::launch(eisner_argmax<T, MULTI, 40, 2>, 2, 64, eisner_bytes(40, 2, 24),
+                            scores, lengths, batch, nodes, heads, (char*)nullptr);
+        return;
+    }
+    const size_t bytes = eisner_bytes(nodes - 1 + MULTI, 4, 24);
+    std::vector<char> workspace(2 * bytes, char(0xff));
+    cuda_on_cpu::launch(eisner_argmax<T, MULTI, 0, 4>, 2, 32, 0,
+                        scores, lengths, batch, nodes, heads, workspace.data());
+}
+#define BOTH(T) \\
+    extern "C" void run_##T(const T* scores, const long long* lengths, int batch, int nodes, long long* heads, \\
+                            bool multi) { \\
+        (multi ? decode<T, true> : decode<T, false>)(scores, lengths, batch, nodes, heads); \\
+    }
+BOTH(float) BOTH(double)
 """
 
 NAMES = {np.float32: "float", np.float64: "double"}
@@ -62,14 +97,15 @@ NAMES = {np.float32: "float", np.float64: "double"}
 
 @dataclass(frozen=True)
 class Results:
-    """What the kernels say of a batch, the direction f of the covariances, and which sentences doubles did not hold."""
+    """What the kernels say of a batch, and the direction f of the covariances."""
 
     log_z: Any
     mu: Any
     f: Any
     covariance: Any
     heads: Any
-    wide: list[int]
+    by_double: list[int]  # which float numbers did not hold, if the scores are float
+    by_extended: list[int]  # which double numbers did not hold
 
 
 def pointer(array: Any) -> Any:
@@ -92,13 +128,17 @@ def run(sentences: list[Any], multi_root: bool, dtype: Any) -> Results:
     f = np.random.default_rng(len(scores)).normal(size=scores.shape).astype(dtype)
     log_z, log_z_again = np.full((2, len(scores)), np.nan, dtype)
     mu, covariance = np.full_like(scores, np.nan), np.full_like(scores, np.nan)
-    heads, rest = np.full(scores.shape[:2], -7), np.zeros(1 + len(scores), np.int32)
+    heads = np.full(scores.shape[:2], -7)
+    to_double, to_extended = np.zeros((2, 1 + len(scores)), np.int32)
     given = [pointer(array) for array in (scores, f, lengths)]
-    found = [pointer(array) for array in (log_z, log_z_again, mu, covariance, heads, rest)]
-    kernels = getattr(compiled("eisner.cu", WRAPPERS), f"run_{NAMES[dtype]}")
-    kernels(*given, len(scores), scores.shape[1], *found, ctypes.c_bool(multi_root))
+    found = [pointer(array) for array in (log_z, log_z_again, mu, covariance, to_double, to_extended)]
+    size, multi = (len(scores), scores.shape[1]), ctypes.c_bool(multi_root)
+    getattr(compiled("eisner.cu", WRAPPERS), f"run_{NAMES[dtype]}")(*given, *size, *found, multi)
     np.testing.assert_array_equal(log_z, log_z_again)
-    return Results(log_z, mu, f, covariance, heads, sorted(rest[1 : 1 + rest[0]].tolist()))
+    decode = getattr(compiled("eisner_argmax.cu", DECODE), f"run_{NAMES[dtype]}")
+    decode(pointer(scores), pointer(lengths), *size, pointer(heads), multi)
+    left = [sorted(rest[1 : 1 + rest[0]].tolist()) for rest in (to_double, to_extended)]
+    return Results(log_z, mu, f, covariance, heads, *left)
 
 
 def check(own: Any, multi_root: bool, found: Results, b: int, tolerance: float) -> None:
@@ -167,7 +207,8 @@ def test_long_sentences(multi_root: bool) -> None:
     rng = np.random.default_rng(33)
     sentences = [random(rng, 33, scale).astype(np.float32).astype(np.float64) for scale in (1, 10, 100)]
     found = run(sentences, multi_root, np.float32)
-    assert found.wide == [2]
+    assert found.by_double == [1, 2]
+    assert found.by_extended == [2]
     for b, own in enumerate(sentences):
         check(own, multi_root, found, b, 2e-6)
 

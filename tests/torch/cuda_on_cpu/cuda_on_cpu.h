@@ -199,6 +199,15 @@ inline int __reduce_max_sync(unsigned, int value) {
     for (int k = 16; k > 0; k /= 2) value = std::max(value, __shfl_xor_sync(~0u, value, k));
     return value;
 }
+inline int __syncthreads_or(int predicate) {
+    cuda_on_cpu::slots[cuda_on_cpu::current][0] = predicate != 0;
+    __syncthreads();
+    bool any = false;
+    for (const auto& slot : cuda_on_cpu::slots) any |= slot[0] != 0;
+    __syncthreads();
+    return any;
+}
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 

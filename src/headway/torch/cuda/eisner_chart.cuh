@@ -1,0 +1,394 @@
+// Eisner's (1996) chart of a sentence in the memory of a block of threads: weights, and the sums from narrow spans to
+// wide.
+//
+// The recurrences are those of `headway.inference.span_chart`. C[h, e] sums the trees over the words from h to e
+// (either side of h) with root h, I[h, m] those between h and m with the arc h -> m; for i < j
+//
+//     Q[i, j] = sum_{i <= k < j}  C[i, k] C[j, k + 1]         I[i, j] = W[i, j] Q[i, j],   I[j, i] = W[j, i] Q[i, j]
+//     C[i, j] = sum_{i < k <= j}  I[i, k] C[k, j]             C[j, i] = sum_{i <= k < j} I[j, k] C[k, i]
+//
+// with C[h, h] = 1. Multi-root trees put the root into the chart as node 0 (Z = C[0, n]); single-root trees sum over
+// its one child, Z = sum_m W[0, m] C[m, 1] C[m, n]. All sums of a span are over narrower ones, but for the arc itself,
+// which the same thread has: a width costs one barrier.
+//
+// *Layout.* Squares [head, end] of p rows; p is n, or n + 1 with the root. PARTS neighbouring lanes share the sums of a
+// span, the next lanes have the next span, and a pitch of PARTS - 1 modulo 32 puts what they read, by rows or by
+// columns, into different banks. With PLACES > 0 the chart lies in shared memory, p <= PLACES, and distances in it are
+// known to the compiler; with PLACES = 0 it lies in a workspace, and p is any.
+//
+// *Numbers.* float or double (or Dual ones) for sentences they hold, Extended for all. The weights of word m are
+// divided by
+//
+//     gauge[m] = sum over heads h of W[h, m] 1.3 |h - m|^-1.5,
+//
+// about what m contributes to Z: a projective tree of n words has about 6.75^n variants, and arcs of length d are as
+// frequent as d^-1.5. Spans then stay near 1: for normal scores of standard deviation 1 and 128 words between 5e-4 and
+// 1e4. Two bounds say whether underflow can have mattered. Either no cell of C has left [FLOOR, CEILING], so each
+// contains all its terms. Or Z is large beside all that can be lost: divided by the plain sums over the heads, no sum
+// over trees or parts of trees exceeds 1, since trees are a part of all choices of heads; `slack` is the difference.
+
+#pragma once
+
+#include "numbers.cuh"
+
+__device__ __forceinline__ double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+
+constexpr int MOST_THREADS = 512;
+
+// A score: sums are maxima, products are sums.
+struct Best {
+    double value;
+};
+
+template <>
+struct Arithmetic<Best> {
+    static __device__ __forceinline__ Best zero() { return {-infinity()}; }
+    static __device__ __forceinline__ Best one() { return {0.0}; }
+    static __device__ __forceinline__ Best add(Best a, Best b) { return b.value > a.value ? b : a; }
+    static __device__ __forceinline__ Best mul(Best a, Best b) { return {a.value + b.value}; }
+    static __device__ __forceinline__ Best fma(Best a, Best b, Best c) { return add(c, mul(a, b)); }
+};
+
+__device__ __forceinline__ Best shuffle(Best x, int source, int width) { return {shuffle(x.value, source, width)}; }
+
+// What numbers with a gauge can hold: cells, the logarithm of all slack, and Z less the slack.
+template <class T>
+struct Limits {
+    static constexpr double FLOOR = 1e-200, CEILING = 1e25, SLACK = 600.0, SMALLEST = 1e-285;
+};
+template <>
+struct Limits<float> {
+    static constexpr double FLOOR = 1e-13, CEILING = 1e5, SLACK = 80.0, SMALLEST = 1e-25;
+};
+
+// e^x, where x is below about 10; what is too small is 0.
+__device__ __forceinline__ double weight_of(double x, double) { return exp(x); }
+__device__ __forceinline__ float weight_of(double x, float) {
+    const double y = x * LOG2_E, k = rint(y);
+    if (k < -126.0) return 0.0f;
+    return exp2f(float(y - k)) * Bits<float>::from((int(k) + Bits<float>::BIAS) << Bits<float>::MANTISSA);
+}
+
+// How a number is made from a score and a slope.
+template <class X>
+struct Weight {  // float, double
+    static constexpr bool GAUGED = true, SLOPED = false;
+    static __device__ __forceinline__ X of(double score, double) { return weight_of(score, X()); }
+};
+template <class T>
+struct Weight<Dual<T>> {
+    static constexpr bool GAUGED = true, SLOPED = true;
+    static __device__ __forceinline__ Dual<T> of(double score, double slope) {
+        const T value = weight_of(score, T());
+        return {value, value * T(slope)};
+    }
+};
+template <>
+struct Weight<Extended<double>> {
+    static constexpr bool GAUGED = false, SLOPED = false;
+    static __device__ __forceinline__ Extended<double> of(double score, double) { return extended_exp<double>(score); }
+};
+template <>
+struct Weight<Sloped<Extended<double>>> {
+    static constexpr bool GAUGED = false, SLOPED = true;
+    static __device__ __forceinline__ Sloped<Extended<double>> of(double score, double slope) {
+        return {extended_exp<double>(score), slope};
+    }
+};
+template <>
+struct Weight<Best> {
+    static constexpr bool GAUGED = false, SLOPED = false;
+    static __device__ __forceinline__ Best of(double score, double) { return {score}; }
+};
+
+constexpr __host__ __device__ int eisner_pitch(int places, int parts) {
+    return places + (parts + 31 - places % 32) % 32;
+}
+// The bytes of a chart: `cell` is what the squares have for one place of the pitch, all of them together.
+constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int cell) {
+    return ((long long)(places)*eisner_pitch(places, parts) * cell + 48 * (places + 1) + 255) / 256 * 256;
+}
+
+__device__ __forceinline__ void sync_block() {
+    if (blockDim.x == 32) {
+        __syncwarp();
+    } else {
+        __syncthreads();
+    }
+}
+__device__ __forceinline__ bool any_thread(bool predicate) {
+    return blockDim.x == 32 ? __any_sync(ALL_LANES, predicate) != 0 : __syncthreads_or(predicate) != 0;
+}
+
+__device__ __forceinline__ double sum_of_lanes(double x) {
+    for (int k = 16; k > 0; k /= 2) x += shuffle(x, (threadIdx.x % 32) ^ k, 32);
+    return x;
+}
+__device__ __forceinline__ double max_of_lanes(double x) {
+    for (int k = 16; k > 0; k /= 2) x = fmax(x, shuffle(x, (threadIdx.x % 32) ^ k, 32));
+    return x;
+}
+// The sum of what the PARTS lanes of a span have found.
+template <int PARTS, class X>
+__device__ __forceinline__ X sum_of_parts(X x) {
+#pragma unroll
+    for (int k = PARTS / 2; k > 0; k /= 2) x = Arithmetic<X>::add(x, shuffle(x, (threadIdx.x % 32) ^ k, 32));
+    return x;
+}
+
+// Where sums over the root's children are kept: one factor of them may be far from the others.
+template <class X>
+struct Wider {
+    using type = X;
+};
+template <>
+struct Wider<float> {
+    using type = double;
+};
+template <>
+struct Wider<Dual<float>> {
+    using type = Dual<double>;
+};
+template <class X>
+__device__ __forceinline__ X widened(X x) {
+    return x;
+}
+__device__ __forceinline__ double widened(float x) { return x; }
+__device__ __forceinline__ Dual<double> widened(Dual<float> x) { return {x.value, x.slope}; }
+template <class X>
+__device__ __forceinline__ X narrowed(X x, X) {
+    return x;
+}
+__device__ __forceinline__ float narrowed(double x, float) { return float(x); }
+__device__ __forceinline__ Dual<float> narrowed(Dual<double> x, Dual<float>) {
+    return {float(x.value), float(x.slope)};
+}
+
+// One sentence: its scores, and where its chart lies. `cell` is the bytes of all squares for one place.
+template <class T, class X_, bool MULTI_, int PLACES, int PARTS_>
+struct Chart {
+    using X = X_;
+    using Root = typename Wider<X>::type;
+    static constexpr bool MULTI = MULTI_;
+    static constexpr int PARTS = PARTS_, FIRST = MULTI ? 0 : 1;  // the node at place 0
+
+    const T *scores, *f;  // f is null unless X has slopes
+    int n, nodes, p, own_pitch;
+    X* c;
+    Root* root;
+    double *gauge, *more;
+
+    __device__ Chart(const T* scores, const T* f, int n, int nodes, char* memory, int cell)
+        : scores(scores), f(f), n(n), nodes(nodes), p(n + 1 - FIRST), own_pitch(eisner_pitch(p, PARTS)) {
+        c = reinterpret_cast<X*>(memory);
+        root = reinterpret_cast<Root*>(memory + (square() * cell + 15) / 16 * 16);
+        gauge = reinterpret_cast<double*>(root + p + 1);
+        more = gauge + p + 1;
+    }
+    __device__ __forceinline__ int pitch() const {
+        if constexpr (PLACES > 0) return eisner_pitch(PLACES, PARTS);
+        return own_pitch;
+    }
+    __device__ __forceinline__ long long square() const {
+        if constexpr (PLACES > 0) return PLACES * eisner_pitch(PLACES, PARTS);
+        return (long long)(p)*own_pitch;
+    }
+    __device__ __forceinline__ X* i() const { return c + square(); }
+    __device__ __forceinline__ X* w() const { return c + 2 * square(); }
+
+    __device__ __forceinline__ double score(int h, int m) const { return double(scores[(long long)(h)*nodes + m]); }
+    __device__ __forceinline__ double slope(int h, int m) const { return double(f[(long long)(h)*nodes + m]); }
+};
+
+// ---- Sentences ----------------------------------------------------------------------------------------------------
+
+// Calls body(sentence, its memory) for each sentence of this block.
+template <int PLACES, class Body>
+__device__ void each_sentence(int batch, const int* which, char* workspace, long long bytes, Body body) {
+    SHARED_MEMORY(shared);
+    const int count = which == nullptr ? batch : which[0];
+    for (int turn = blockIdx.x; turn < count; turn += gridDim.x) {
+        const long long b = which == nullptr ? turn : which[1 + turn];
+        if constexpr (PLACES > 0) {
+            body(b, shared);
+        } else {
+            body(b, workspace + blockIdx.x * bytes);
+        }
+        sync_block();
+    }
+}
+
+// ---- Weights -------------------------------------------------------------------------------------------------------
+
+// What the results must be scaled by, and how much less than their bounds numbers may be.
+struct Units {
+    double log_weight = 0.0;  // of all trees
+    double slope = 1.0;
+    double slack = 0.0;
+};
+
+// Sets gauge[m - 1], the logarithm that word m's weights are divided by, and more[m - 1], how far the sum over its
+// heads is above. The root's arcs of single-root trees stay out: one of them is used, and they have a gauge of their
+// own.
+template <class Chart>
+__device__ void set_gauge(const Chart& at) {
+    for (int m = 1 + threadIdx.x; m <= at.n; m += blockDim.x) {
+        double top = -infinity();
+#pragma unroll 8
+        for (int h = Chart::FIRST; h <= at.n; ++h) top = h == m ? top : fmax(top, at.score(h, m));
+        float sum = 0.0f, near = 0.0f;
+#pragma unroll 8
+        for (int h = Chart::FIRST; h <= at.n; ++h) {
+            const float length = h == m ? 1.0f : fabsf(float(h - m));
+            const float weight = h == m ? 0.0f : expf(float(at.score(h, m) - top));
+            sum += weight;
+            near += weight * (1.3f * rsqrtf(length * length * length));
+        }
+        const bool headed = !(top < -LARGEST_LOG);
+        at.gauge[m - 1] = headed ? top + log(double(near)) : 0.0;
+        at.more[m - 1] = headed ? fmax(0.0, log(double(sum / near))) : 0.0;
+    }
+    sync_block();
+}
+
+// f less its value at each word's best head, which changes no covariance and leaves little to cancel, over the largest
+// of what is left, which is returned. more[m - 1] is left as the value at the best head.
+template <class Chart>
+__device__ double set_direction(const Chart& at) {
+    double largest = 0.0;
+    for (int m = 1 + threadIdx.x % 32; m <= at.n; m += 32) {
+        int best = m;
+        double top = -infinity();
+        for (int h = Chart::FIRST; h <= at.n; ++h) {
+            if (h == m || !(at.score(h, m) > top)) continue;
+            best = h, top = at.score(h, m);
+        }
+        const double at_best = best == m ? 0.0 : at.slope(best, m);
+        for (int h = 0; h <= at.n; ++h) {
+            if (h == m || at.score(h, m) < -LARGEST_LOG) continue;
+            largest = fmax(largest, fabs(at.slope(h, m) - at_best));
+        }
+        if (threadIdx.x < 32) at.more[m - 1] = at_best;
+    }
+    sync_block();
+    return max_of_lanes(largest);
+}
+
+// The weight of an arc, less the gauges.
+template <class Number, class Chart>
+__device__ __forceinline__ Number weight(const Chart& at, int h, int m, double gauge, double per_slope) {
+    using Made = Weight<Number>;
+    const double score = at.score(h, m);
+    double slope = 0.0;
+    if constexpr (Made::SLOPED) {
+        if (!(score < -LARGEST_LOG)) slope = per_slope * (at.slope(h, m) - at.more[m - 1]);
+    }
+    if constexpr (Made::GAUGED) return Made::of(score - at.gauge[m - 1] - gauge, slope);
+    return Made::of(score, slope);
+}
+
+// Fills W and the root's weights.
+template <class Chart>
+__device__ Units load(const Chart& at) {
+    using X = typename Chart::X;
+    constexpr int FIRST = Chart::FIRST;
+    const int lane = threadIdx.x % 32, pitch = at.pitch();
+    Units units;
+    double of_roots = 0.0;
+    if constexpr (Weight<X>::GAUGED) {
+        set_gauge(at);
+        for (int m = 1 + lane; m <= at.n; m += 32) units.log_weight += at.gauge[m - 1], units.slack += at.more[m - 1];
+        units.log_weight = sum_of_lanes(units.log_weight);
+        units.slack = sum_of_lanes(units.slack);
+        if constexpr (!Chart::MULTI) {
+            of_roots = -infinity();
+            for (int m = 1 + lane; m <= at.n; m += 32) of_roots = fmax(of_roots, at.score(0, m) - at.gauge[m - 1]);
+            of_roots = max_of_lanes(of_roots);
+            of_roots = of_roots < -LARGEST_LOG ? 0.0 : of_roots;
+            units.log_weight += of_roots;
+        }
+    }
+    if constexpr (Weight<X>::SLOPED) {
+        sync_block();  // all have read `more`
+        units.slope = set_direction(at);
+    }
+    const double per_slope = units.slope > 0.0 ? 1.0 / units.slope : 0.0;
+    for (int h = FIRST + threadIdx.x / 32; h <= at.n; h += blockDim.x / 32) {
+        if (FIRST == 0 && lane == 0) at.w()[h * pitch] = Weight<X>::of(-infinity(), 0.0);
+        for (int m = 1 + lane; m <= at.n; m += 32) {
+            if (m != h) at.w()[(h - FIRST) * pitch + m - FIRST] = weight<X>(at, h, m, 0.0, per_slope);
+        }
+    }
+    if constexpr (!Chart::MULTI) {
+        for (int m = 1 + threadIdx.x; m <= at.n; m += blockDim.x) {
+            at.root[m - 1] = weight<typename Chart::Root>(at, 0, m, of_roots, per_slope);
+        }
+    }
+    sync_block();
+    return units;
+}
+
+// ---- Spans ---------------------------------------------------------------------------------------------------------
+
+// The smallest and the largest number seen.
+struct Range {
+    double smallest = infinity(), largest = 0.0;
+    __device__ __forceinline__ void see(double x) { smallest = fmin(smallest, x), largest = fmax(largest, x); }
+};
+template <class T>
+__device__ __forceinline__ double size_of(T x) {
+    return double(x);
+}
+template <class T>
+__device__ __forceinline__ double size_of(Dual<T> x) {
+    return double(x.value);
+}
+
+// Fills C and I.
+template <class Chart>
+__device__ Range inside(const Chart& at) {
+    using X = typename Chart::X;
+    using A = Arithmetic<X>;
+    constexpr int PARTS = Chart::PARTS;
+    const int p = at.p, pitch = at.pitch(), part = threadIdx.x % PARTS;
+    X *const c = at.c, *const arcs = at.i(), *const w = at.w();
+    Range range;
+    for (int i = threadIdx.x; i < p; i += blockDim.x) c[i * pitch + i] = A::one();
+    sync_block();
+    for (int width = 1; width < p; ++width) {
+        for (int first = 0; first < p - width; first += blockDim.x / PARTS) {
+            const int i = first + threadIdx.x / PARTS, j = i + width;
+            const bool mine = j < p;
+            X q = A::zero(), right = A::zero(), left = A::zero();
+            if (mine) {
+                int row_i = i * pitch + i + 1 + part, row_j = row_i + width * pitch;
+                int column_i = (i + 1 + part) * pitch + i, column_j = column_i + width;
+#pragma unroll 4
+                for (int k = part; k < width - 1; k += PARTS) {
+                    q = A::fma(c[row_i], c[row_j + 1], q);
+                    right = A::fma(arcs[row_i], c[column_j], right);
+                    left = A::fma(arcs[row_j], c[column_i], left);
+                    row_i += PARTS, row_j += PARTS, column_i += PARTS * pitch, column_j += PARTS * pitch;
+                }
+            }
+            q = sum_of_parts<PARTS>(q);
+            right = sum_of_parts<PARTS>(right);
+            left = sum_of_parts<PARTS>(left);
+            if (mine && part == 0) {
+                const int ij = i * pitch + j, ji = j * pitch + i;
+                q = A::add(c[ji + 1], q);
+                const X right_arc = A::mul(q, w[ij]), left_arc = A::mul(q, w[ji]);
+                arcs[ij] = right_arc;
+                arcs[ji] = left_arc;
+                c[ij] = right = A::add(right, right_arc);
+                c[ji] = left = A::add(left_arc, left);
+                if constexpr (Weight<X>::GAUGED) {
+                    range.see(size_of(right));
+                    if (!Chart::MULTI || i > 0) range.see(size_of(left));
+                }
+            }
+        }
+        sync_block();
+    }
+    return range;
+}
