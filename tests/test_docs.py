@@ -39,8 +39,9 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names: dict[str, Any] = {}
     for line, language, block in fences(page):
         if ">>> " in block:
-            if "import spacy" in block:
-                pytest.importorskip("spacy")
+            for package in ("spacy", "torch"):
+                if f"import {package}" in block:
+                    pytest.importorskip(package)
             run_doctest(block, names, page, line)
         elif language == "console":
             run_commands(block, page, line)
