@@ -33,7 +33,9 @@ import headway_papers  # noqa: E402
 # Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, its
 # draws depend neither on the order of the tests nor on the process they run in.
 # `__main__` is a command; the others need extras.
-LEFT_OUT = ("headway.__main__", "headway.spacy", *(() if importlib.util.find_spec("torch") else ("headway.torch",)))
+EXTRAS = {"torch": "headway.torch", "cuda": "headway.torch.cuda"}
+MISSING = [name for extra, name in EXTRAS.items() if importlib.util.find_spec(extra) is None]
+LEFT_OUT = ("headway.__main__", "headway.spacy", *MISSING)
 for package in (headway, headway_papers):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=lambda name: None):
         if not module.name.startswith(LEFT_OUT):

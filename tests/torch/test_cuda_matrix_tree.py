@@ -49,7 +49,7 @@ void walks(const T* scores, const T* f, const long long* lengths, int batch, int
                         scores, lengths, batch, nodes, log_z, mu, rest, (char*)nullptr);
     std::vector<char> workspace(2 * sizeof(Sloped<Extended<T>>) * walk_numbers(nodes - 1));
     cuda_on_cpu::launch(escape_walks_covariance<T, MULTI>, 2, 64, 0,
-                        scores, f, lengths, batch, nodes, covariance, workspace.data());
+                        scores, f, lengths, batch, nodes, covariance, rest, workspace.data());
 }
 #define BOTH(T) \\
     extern "C" void walks_##T(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, \\

@@ -218,15 +218,16 @@ __global__ void __launch_bounds__(128) escape_walks_marginals(
     );
 }
 
-// Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f.
+// Cov(f, 1[arc]) for every arc of the same: the derivative of the marginals in the direction f.
 template <class T, bool MULTI>
 __global__ void __launch_bounds__(128) escape_walks_covariance(
-    const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* covariance, char* workspace
+    const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* covariance, const int* rest,
+    char* workspace
 ) {
     using X = Sloped<Extended<T>>;
     SHARED_MEMORY(shared);
     char* space = workspace ? workspace + blockIdx.x * walk_numbers(nodes - 1) * (long long)sizeof(X) : shared;
     all_walks<X, T, MULTI>(
-        scores, f, lengths, batch, nodes, nullptr, nullptr, covariance, nullptr, reinterpret_cast<X*>(space)
+        scores, f, lengths, batch, nodes, nullptr, nullptr, covariance, rest, reinterpret_cast<X*>(space)
     );
 }

@@ -3,7 +3,7 @@
 // The algorithm is `headway.inference.matrix_tree`'s (DESIGN 5.1): words are eliminated one after the other, and the
 // escapes E[h, m] of all columns m come from divide and conquer. The columns of one half of the words need the other half
 // eliminated. So two groups of threads begin, each eliminating one half of the N words; each group then splits in two,
-// which go on with what the group has left, until a group has two words. On the way back each group finds the escapes of
+// which go on with what the group has left, until four words are left. On the way back each group finds the escapes of
 // the words that it had eliminated. A table of S words always has S threads, so nobody waits for anybody, and all groups
 // of a warp do the same steps side by side.
 //
@@ -288,24 +288,60 @@ struct Table {
     }
 };
 
-// The escapes of S words (a table of S rows) to the half of them that begins at `turn`, by S threads. `below` is for
-// what these hand down, and may be where the table is.
+// Escapes of four words to the first, into `r`, from their weights `t` and root weights `r`; returns the words' part of Z.
+template <class X, bool MULTI>
+__device__ __forceinline__ X solve_column(X (&t)[4][4], X (&r)[4]) {
+    X inverse[4], product = X(1);
+    const X first = r[0], to[4] = {X(0), t[0][1], t[0][2], t[0][3]};
+#pragma unroll
+    for (int k = 3; k > 0; --k) {
+        X d = MULTI ? r[k] : X(0);
+#pragma unroll
+        for (int j = 0; j < k; ++j) d += t[k][j];
+        inverse[k] = inverse_of(d);
+        product *= d;
+#pragma unroll
+        for (int i = 1; i < k; ++i) {
+            const X f = t[i][k] * inverse[k];
+            r[i] += f * r[k];
+#pragma unroll
+            for (int j = 0; j < k; ++j) t[i][j] += f * t[k][j];
+        }
+    }
+    r[0] = X(0);
+    X last = first;
+#pragma unroll
+    for (int k = 1; k < 4; ++k) {
+#pragma unroll
+        for (int j = 1; j < k; ++j) r[k] += t[k][j] * r[j];
+        r[k] *= inverse[k];
+        last += to[k] * r[k];
+    }
+    return product * last;
+}
+
+// The escapes of S words (a table of S rows) to the half of them that begins at `turn`, by S threads; of four words to all.
+// `below` is for what these hand down, and may be where the table is.
 template <class X, int S, bool MULTI, bool TOP = true>
 __device__ __forceinline__ void solve_half(
     const X* table, int table_stride, X* below, X* escape, int stride, int base, int turn, int lane, int barrier, X* lines,
     Extended<double>& z, bool counts
 ) {
-    if constexpr (S == 2) {
-        const X* kept = table + turn * table_stride;
-        const X* other = table + (1 - turn) * table_stride;
-        const X d = MULTI ? other[1 + turn] + other[0] : other[1 + turn];
-        const X e = other[0] * inverse_of(d);
-        if (lane == 0) {
-            escape[(base + turn) * stride + base + turn] = X(0);
-            escape[(base + 1 - turn) * stride + base + turn] = e;
+    if constexpr (S == 4) {
+        // Four words are few enough for one thread a column: word i is the column's own with the bits of i changed.
+        const int m = lane % 4;
+        X t[4][4], r[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const X* row = table + (m ^ i) * table_stride;
+            r[i] = row[0];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) t[i][j] = row[1 + (m ^ j)];
         }
-        const double last = double(value_of(d)) * double(value_of(kept[0] + kept[2 - turn] * e));
-        z = normal(z.m * (counts && lane == 0 ? last : 1.0), z.e);
+        const X last = solve_column<X, MULTI>(t, r);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) escape[(base + (m ^ i)) * stride + base + m] = r[i];
+        z = normal(z.m * (counts && lane == 0 ? double(value_of(last)) : 1.0), z.e);
     } else {
         Table<X, S, MULTI> words(lane, barrier, lines);
         words.load(table, table_stride, turn);
@@ -473,7 +509,39 @@ __device__ __forceinline__ bool masks_hold(const Scale& scale, double log_z, int
     return !scale.masked || log_z >= scale.bound + FORBIDDEN_LOG + 2.0 * log(double(n)) - NEGLIGIBLE_LOG;
 }
 
-__device__ __forceinline__ double log_of(const Extended<double>& z) { return log(z.m) + double(z.e) * LN_2; }
+// The product over the threads of one warp, or of less where a sentence has less.
+template <int WIDTH>
+__device__ __forceinline__ Extended<double> product_of_lanes(Extended<double> z) {
+#pragma unroll
+    for (int step = 1; step < WIDTH; step *= 2) z.m *= shuffle_xor(z.m, step);  // below 2^32
+    int e = int(z.e);
+#pragma unroll
+    for (int step = 1; step < WIDTH; step *= 2) e += shuffle_xor(e, step);
+    return normal(z.m, e);
+}
+
+// Its logarithm as accurate as T.
+template <class T>
+__device__ __forceinline__ double log_of(const Extended<double>& z) {
+    if constexpr (sizeof(T) == 8) return log(z.m) + double(z.e) * LN_2;
+    const float m = float(z.m);
+    return (double(z.e) + double(log2f(m))) * LN_2 + (z.m - double(m));  // what rounding m took is at most 1e-7
+}
+
+// log of the product over all threads of the sentence that have a part in it; `space` has a place for each warp.
+template <class T, int N, int HALVES>
+__device__ __forceinline__ double log_of_product(Extended<double> z, const Place<N, HALVES>& place, Extended<double>* space) {
+    constexpr int WARPS = N <= 32 ? 1 : N / 32;
+    z = product_of_lanes<Place<N, HALVES>::WIDTH>(z);
+    if constexpr (Place<N, HALVES>::THREADS > 32) {
+        if (place.t % 32 == 0) space[place.t / 32] = z;
+        place.sync();
+        z = space[0];
+#pragma unroll
+        for (int i = 1; i < WARPS; ++i) z = normal(z.m * space[i].m, z.e + space[i].e);
+    }
+    return log_of<T>(z);
+}
 
 // P(h -> m) = W E over the sum of it for all heads of m: into mu, or its derivative if X has one. Every cell is written.
 template <class X, class T, int N>
@@ -552,15 +620,16 @@ __global__ void __launch_bounds__(threads_of_block(N, 2), blocks<X>(N)) matrix_t
                 space, weights_stride(N), below + place.half * handed_down(N), escape, escapes_stride(N), 0, place.half * (N / 2),
                 place.t % N, 1 + place.half, below + 2 * handed_down(N) + place.half * lines_size(N), z, place.half == 0
             );
-            place.sync();
-            const double value = place.together(log_of(z), doubles, Sum());
+            // A barrier is in there: escapes are known to all threads after it.
+            const double value = log_of_product<T>(z, place, reinterpret_cast<Extended<double>*>(below));
+            if constexpr (2 * N <= 32) place.sync();
             const bool good = sentence.n == 0 || scale.safe && masks_hold(scale, value, sentence.n);
             if (wanted && place.t == 0) {
                 if (!good) rest[1 + atomicAdd(rest, 1)] = int(number);
                 if (good && log_z) log_z[number] = T(sentence.n == 0 ? 0.0 : value + scale.shift);
             }
             normalise<X, T, N>(
-                sentence, place, space, escape, below, sizeof(X) > 4 && scale.masked,
+                sentence, place, space, escape, below + (2 * N > 32 ? 64 : 0), sizeof(X) > 4 && scale.masked,
                 wanted && good ? mu + number * nodes * nodes : nullptr
             );
         }
@@ -586,7 +655,7 @@ __global__ void __launch_bounds__(threads_of_block(N, 1)) matrix_tree_log_partit
             words.template eliminate<1>(z, true);
             if (place.t == 0) z = normal(z.m * double(value_of(words.root[0])), z.e);
             place.sync();
-            const double value = place.together(log_of(z), doubles, Sum());
+            const double value = log_of_product<T>(z, place, reinterpret_cast<Extended<double>*>(lines));
             const bool good = sentence.n == 0 || scale.safe && masks_hold(scale, value, sentence.n);
             if (!wanted || place.t > 0) return;
             if (!good) rest[1 + atomicAdd(rest, 1)] = int(number);

@@ -1,0 +1,132 @@
+"""CUDA C++ compiled at run time by NVRTC, which comes with torch, kept on disk, and launched on torch's own stream.
+
+A kernel is an instance of a template in one of the sources beside this file, such as `spanning_tree_argmax<float, false>`
+in `spanning_tree.cu`. It takes a second or two to compile, once a machine: the machine code is kept in the folder that
+HEADWAY_CUDA_CACHE names, or in the user's cache, under a name made of everything it depends on, with a checksum before
+it. What is damaged is compiled again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from cuda.bindings import driver, nvrtc
+from torch import Tensor
+
+from headway.atomic import write_file
+from headway.errors import HeadwayError
+
+_SOURCES = Path(__file__).parent
+_HEADER = "numbers.cuh"
+_CHECKSUM = 32  # bytes of SHA-256
+
+
+class CudaError(HeadwayError, RuntimeError):
+    """CUDA could not compile or launch a kernel."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel on one device."""
+
+    function: Any
+
+    def launch(self, blocks: int, threads: int, shared: int, *arguments: Tensor | int | None) -> None:
+        """Queue it on torch's current stream. A tensor is passed as its address, an int as 32 bits, None as null."""
+        values = tuple(x.data_ptr() if isinstance(x, Tensor) else x or 0 for x in arguments)
+        types = tuple(ctypes.c_int if isinstance(x, int) else ctypes.c_void_p for x in arguments)
+        stream = torch.cuda.current_stream().cuda_stream
+        _checked(driver.cuLaunchKernel(self.function, blocks, 1, 1, threads, 1, 1, shared, stream, (values, types), 0))
+
+
+@cache
+def kernel(device: int, source: str, expression: str, shared: int) -> Kernel:
+    """The instance `expression` of a template in a source file, allowed so many bytes of shared memory."""
+    with torch.cuda.device(device):
+        torch.cuda.current_stream().synchronize()  # makes the device's context this thread's
+        code, name = _compiled(device, source, expression)
+        module = _checked(driver.cuModuleLoadData(code))
+        function = _checked(driver.cuModuleGetFunction(module, name))
+        largest = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _checked(driver.cuFuncSetAttribute(function, largest, shared))
+    return Kernel(function)
+
+
+def _compiled(device: int, source: str, expression: str) -> tuple[bytes, bytes]:
+    """Machine code, and the name of the kernel in it; both from disk if they are there."""
+    major, minor = torch.cuda.get_device_capability(device)
+    options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
+    texts = [(_SOURCES / name).read_text("utf-8") for name in (source, _HEADER)]
+    version = _checked(nvrtc.nvrtcVersion())
+    key = hashlib.sha256("\0".join([*texts, *options, expression, str(version)]).encode()).hexdigest()
+    place = _folder() / f"{key[:32]}.cubin"
+    kept = _kept(place)
+    if kept is None:
+        kept = _compile(source, texts, options, expression)
+        _keep(place, kept)
+    name, _, code = kept.partition(b"\0")
+    return code, name
+
+
+def _compile(source: str, texts: list[str], options: list[str], expression: str) -> bytes:
+    """The kernel's name, a zero byte, and the machine code."""
+    main, header = (text.encode() for text in texts)
+    program = _checked(nvrtc.nvrtcCreateProgram(main, source.encode(), 1, [header], [_HEADER.encode()]))
+    _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CudaError(f"NVRTC cannot compile {expression} of {source}: {_log(program)}")
+    name: bytes = _checked(nvrtc.nvrtcGetLoweredName(program, expression.encode()))
+    code = _filled(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    _checked(nvrtc.nvrtcDestroyProgram(program))
+    return name + b"\0" + code
+
+
+def _log(program: Any) -> str:
+    text = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+    return text.rstrip(b"\0").decode(errors="replace").strip()
+
+
+def _filled(size: Callable[[Any], Any], fill: Callable[[Any, bytes], Any], program: Any) -> bytes:
+    """A text of the program's, into a buffer of the size that it says."""
+    buffer = b" " * _checked(size(program))
+    _checked(fill(program, buffer))
+    return buffer
+
+
+def _folder() -> Path:
+    named = os.environ.get("HEADWAY_CUDA_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headway" / "cuda"
+
+
+def _kept(place: Path) -> bytes | None:
+    with suppress(OSError):
+        content = place.read_bytes()
+        if hashlib.sha256(content[_CHECKSUM:]).digest() == content[:_CHECKSUM]:
+            return content[_CHECKSUM:]
+    return None
+
+
+def _keep(place: Path, content: bytes) -> None:
+    with suppress(OSError):  # a full or read-only disk costs a compilation next time
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(place, hashlib.sha256(content).digest() + content)
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    """The values of a call of NVRTC's or the driver's, after its status."""
+    status, *values = result
+    if int(status) != 0:
+        raise CudaError(f"a call of CUDA failed: {status}")
+    return values[0] if len(values) == 1 else tuple(values)
