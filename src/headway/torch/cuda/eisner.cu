@@ -11,7 +11,7 @@
 // all.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
-//     bytes = p P cell + 48 (p + 1), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
+//     bytes = (p + 1) (P cell + 128), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 //     cell  = 3 size(X) for log Z, 4 size(X) + size(T) for marginals and covariances
 //     size  = 4, 8, 16 for float, double, Extended; 16, 24 for Dual<double>, Sloped
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
@@ -54,19 +54,21 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
     constexpr int PARTS = Chart::PARTS, FIRST = Chart::FIRST;
     const int p = at.p, pitch = at.pitch(), part = threadIdx.x % PARTS, last = p - 1;
     const X *const c = at.c, *const arcs = at.i(), *const w = at.w();
-    X *const o = at.w(), *const d = o + at.square();
+    const auto square = at.square();
+    X *const o = at.w(), *const d = o + square;
     const auto inverse = inverse_of(sum);
     if constexpr (!Chart::MULTI) {
-        sync_block();  // all have read the root's weights
         for (int i = threadIdx.x; i < p; i += blockDim.x) {
             const auto share = R::mul(at.root[i], inverse);
-            store(0, i + 1, R::mul(R::mul(share, widened(c[i * pitch])), widened(c[i * pitch + last])));
-            at.root[i] = share;
+            const auto left = widened(c[i * pitch]), right = widened(c[i * pitch + last]);
+            at.right[i] = narrowed(R::mul(share, left), X());
+            at.left[i] = narrowed(R::mul(share, right), X());
+            store(0, i + 1, R::mul(R::mul(share, left), right));
         }
         sync_block();
     }
     for (int width = last; width > 0; --width) {
-        for (int first = 0; first < p - width; first += blockDim.x / PARTS) {
+        for (int first = 0; warp_has_spans<PARTS>(first, p - width); first += blockDim.x / PARTS) {
             const int i = first + threadIdx.x / PARTS, j = i + width;
             const bool mine = j < p;
             X right = A::zero(), left = A::zero(), by_right_arc = A::zero(), by_left_arc = A::zero();
@@ -75,28 +77,28 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
                 //     C[r, j] has I[r, i] C[i, j],    Q[r, j] has C[r, i - 1] C[j, i],   C[j, r] has I[j, i] C[i, r]
                 //     C[r, i] has I[r, j] C[j, i],    Q[i, r] has C[i, j] C[r, j + 1],   C[i, r] has I[i, j] C[j, r]
                 // With (u, v) = (j, i), then (i, j), that is O[r, u] I[r, v], D[r, u] C[r, v -+ 1], O[u, r] C[v, r].
-                const bool begin_left = part < i;
-                const int r = begin_left ? part : part + width + 1, u = begin_left ? j : i, v = begin_left ? i : j;
-                int ru = r * pitch + u, rv = r * pitch + v, beyond = begin_left ? rv - 1 : rv + 1;
-                int ur = u * pitch + r, vr = v * pitch + r;
+                // `far` is of C[i, j] at first and `inner` of C[j, i]; from the one to the other they change places.
+                const bool leftwards = part < i;
+                const int r = leftwards ? part : part + width + 1, u = leftwards ? j : i, v = leftwards ? i : j;
+                const X *wider = o + r * pitch + u, *arc = arcs + r * pitch + v, *own = o + u * pitch + r;
+                const X *beyond = c + r * pitch + (leftwards ? v - 1 : v + 1), *rest = c + v * pitch + r;
+                X far = A::zero(), inner = A::zero(), by_arc = A::zero();
+                const int turn = leftwards ? i - 1 - (i - 1 - part) % PARTS : -1;
+#pragma unroll 4
                 for (int s = part; s < last - width; s += PARTS) {
-                    const X wider = o[ru], arc = arcs[rv], both = d[ru], rest = c[beyond], own = o[ur], far = c[vr];
-                    if (s < i) {
-                        right = A::fma(wider, arc, right);
-                        left = A::fma(both, rest, left);
-                        by_left_arc = A::fma(own, far, by_left_arc);
-                    } else {
-                        left = A::fma(wider, arc, left);
-                        right = A::fma(both, rest, right);
-                        by_right_arc = A::fma(own, far, by_right_arc);
-                    }
-                    ru += PARTS * pitch, rv += PARTS * pitch, beyond += PARTS * pitch, ur += PARTS, vr += PARTS;
-                    if (s < i && s + PARTS >= i) {
+                    far = A::fma(wider[0], arc[0], far);
+                    inner = A::fma(wider[square], beyond[0], inner);
+                    by_arc = A::fma(own[0], rest[0], by_arc);
+                    wider += PARTS * pitch, arc += PARTS * pitch, beyond += PARTS * pitch, own += PARTS, rest += PARTS;
+                    if (s == turn) {
                         const int rows = (width + 1) * pitch;
-                        ru += rows - width, rv += rows + width, beyond += rows + width + 2;
-                        ur += width + 1 - width * pitch, vr += width + 1 + width * pitch;
+                        wider += rows - width, arc += rows + width, beyond += rows + width + 2;
+                        own += width + 1 - width * pitch, rest += width + 1 + width * pitch;
+                        right = far, far = inner, inner = right;
+                        by_left_arc = by_arc, by_arc = A::zero();
                     }
                 }
+                right = inner, left = far, by_right_arc = by_arc;
             }
             right = sum_of_parts<PARTS>(right);
             left = sum_of_parts<PARTS>(left);
@@ -107,8 +109,8 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
                 if constexpr (Chart::MULTI) {
                     if (width == last) right = A::add(right, narrowed(inverse, X()));
                 } else {
-                    if (j == last) right = A::add(right, narrowed(R::mul(at.root[i], widened(c[i * pitch])), X()));
-                    if (i == 0) left = A::add(left, narrowed(R::mul(at.root[j], widened(c[j * pitch + last])), X()));
+                    if (j == last) right = A::add(right, at.right[i]);
+                    if (i == 0) left = A::add(left, at.left[j]);
                 }
                 by_right_arc = A::add(right, by_right_arc);
                 by_left_arc = A::add(left, by_left_arc);
@@ -127,27 +129,28 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
 
 // log Z. +inf where the numbers do not hold it, or may not, -inf where there is no tree.
 template <class X>
-__device__ double log_sum(double z, const Units& units, const Range& range) {
+__device__ double log_sum(double z, const Units& units, const Range<Real<X>>& range) {
     using Holds = Limits<Real<X>>;
     const bool complete = !any_thread(range.smallest < Holds::FLOOR || range.largest > Holds::CEILING);
     const bool large = units.slack <= Holds::SLACK && z * exp(-units.slack) >= Holds::SMALLEST;
     return z > 0.0 && (complete || large) ? log(z) + units.log_weight : infinity();
 }
 template <class X>
-__device__ double log_sum(Dual<double> z, const Units& units, const Range& range) {
+__device__ double log_sum(Dual<double> z, const Units& units, const Range<Real<X>>& range) {
     return log_sum<X>(z.value, units, range);
 }
 template <class X>
-__device__ double log_sum(Extended<double> z, const Units&, const Range&) {
+__device__ double log_sum(Extended<double> z, const Units&, const Range<Real<X>>&) {
     return z.e < FORBIDDEN_EXPONENT / 2 ? -infinity() : log(z.m) + double(z.e) * LN_2;
 }
 template <class X>
-__device__ double log_sum(Sloped<Extended<double>> z, const Units& units, const Range& range) {
+__device__ double log_sum(Sloped<Extended<double>> z, const Units& units, const Range<Real<X>>& range) {
     return log_sum<X>(z.value, units, range);
 }
 
 // An arc's probability, or its derivative where there are slopes.
 __device__ __forceinline__ double result(double x, double) { return x; }
+__device__ __forceinline__ float result(float x, double) { return x; }
 template <class T>
 __device__ __forceinline__ double result(Dual<T> x, double unit) {
     return unit * double(x.slope);
@@ -162,9 +165,11 @@ __device__ __forceinline__ double result(Sloped<Extended<double>> x, double unit
 // Writes a sentence's results, with zeros wherever there is no arc.
 template <class Chart, class T, class Value>
 __device__ void write(const Chart& at, T* cells, Value value) {
-    for (int h = threadIdx.x / 32; h < at.nodes; h += blockDim.x / 32) {
-        for (int m = threadIdx.x % 32; m < at.nodes; m += 32) {
-            const bool is_arc = h <= at.n && m > 0 && m <= at.n && h != m;
+    for (int h = threadIdx.x; h < at.nodes; h += blockDim.x) cells[(long long)(h)*at.nodes] = T(0);
+    for (int m = 1 + threadIdx.x % 32; m < at.nodes; m += 32) {
+#pragma unroll 4
+        for (int h = threadIdx.x / 32; h < at.nodes; h += blockDim.x / 32) {
+            const bool is_arc = h <= at.n && m <= at.n && h != m;
             cells[(long long)(h)*at.nodes + m] = is_arc ? value(h, m) : T(0);
         }
     }
@@ -186,7 +191,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
         double sum = 0.0;
         if (at.n > 0) {
             const Units units = load(at);
-            const Range range = inside(at);
+            const auto range = inside(at);
             sum = log_sum<X>(total(at), units, range);
         }
         if (threadIdx.x > 0) return;
@@ -210,20 +215,16 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
         );
         T *const own = mu + b * cells, *const gathered = reinterpret_cast<T*>(at.c + 4 * at.square());
         const int pitch = at.pitch();
-        const auto place = [&](int h, int m) -> T& { return gathered[(h - at.FIRST) * pitch + m - at.FIRST]; };
+        const auto place = [&](int h, int m) -> T& { return gathered[h * pitch + m - at.FIRST]; };
         double sum = 0.0;
         if (at.n > 0) {
             const Units units = load(at);
-            const Range range = inside(at);
+            const auto range = inside(at);
             const auto z = total(at);
             sum = log_sum<X>(z, units, range);
             if (sum > -infinity() && sum < infinity()) {
-                outside(at, z, [&](int h, int m, auto x) {
-                    const T value = T(result(x, units.slope));
-                    if (h < at.FIRST) own[m] = value;
-                    else place(h, m) = value;
-                });
-                write(at, own, [&](int h, int m) { return h < at.FIRST ? own[m] : place(h, m); });
+                outside(at, z, [&](int h, int m, auto x) { place(h, m) = T(result(x, units.slope)); });
+                write(at, own, [&](int h, int m) { return place(h, m); });
             }
         }
         if (at.n == 0 || sum == -infinity() || sum != sum) {

@@ -4,7 +4,7 @@
 // back from the widest span looks again for the terms that it chose, a warp at a time.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
-//     bytes = 24 p P + 48 (p + 1), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
+//     bytes = (p + 1) (24 P + 128), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
 // number of blocks: each takes every gridDim.x-th sentence. Threads: a multiple of 32, at most MOST_THREADS, about p
 // PARTS or half of that.

@@ -51,35 +51,32 @@ struct Arithmetic<Best> {
 
 __device__ __forceinline__ Best shuffle(Best x, int source, int width) { return {shuffle(x.value, source, width)}; }
 
+__device__ __forceinline__ float exp_of(float x) { return expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+
 // What numbers with a gauge can hold: cells, the logarithm of all slack, and Z less the slack.
 template <class T>
 struct Limits {
-    static constexpr double FLOOR = 1e-200, CEILING = 1e25, SLACK = 600.0, SMALLEST = 1e-285;
+    static constexpr T FLOOR = 1e-200, CEILING = 1e25;
+    static constexpr double SLACK = 600.0, SMALLEST = 1e-285;
 };
 template <>
 struct Limits<float> {
-    static constexpr double FLOOR = 1e-13, CEILING = 1e5, SLACK = 80.0, SMALLEST = 1e-25;
+    static constexpr float FLOOR = 1e-13f, CEILING = 1e5f;
+    static constexpr double SLACK = 80.0, SMALLEST = 1e-25;
 };
 
-// e^x, where x is below about 10; what is too small is 0.
-__device__ __forceinline__ double weight_of(double x, double) { return exp(x); }
-__device__ __forceinline__ float weight_of(double x, float) {
-    const double y = x * LOG2_E, k = rint(y);
-    if (k < -126.0) return 0.0f;
-    return exp2f(float(y - k)) * Bits<float>::from((int(k) + Bits<float>::BIAS) << Bits<float>::MANTISSA);
-}
-
-// How a number is made from a score and a slope.
+// How a number is made from a score less its gauge, and a slope.
 template <class X>
 struct Weight {  // float, double
     static constexpr bool GAUGED = true, SLOPED = false;
-    static __device__ __forceinline__ X of(double score, double) { return weight_of(score, X()); }
+    static __device__ __forceinline__ X of(X score, double) { return exp_of(score); }
 };
 template <class T>
 struct Weight<Dual<T>> {
     static constexpr bool GAUGED = true, SLOPED = true;
-    static __device__ __forceinline__ Dual<T> of(double score, double slope) {
-        const T value = weight_of(score, T());
+    static __device__ __forceinline__ Dual<T> of(T score, double slope) {
+        const T value = exp_of(score);
         return {value, value * T(slope)};
     }
 };
@@ -106,7 +103,7 @@ constexpr __host__ __device__ int eisner_pitch(int places, int parts) {
 }
 // The bytes of a chart: `cell` is what the squares have for one place of the pitch, all of them together.
 constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int cell) {
-    return ((long long)(places)*eisner_pitch(places, parts) * cell + 48 * (places + 1) + 255) / 256 * 256;
+    return ((places + 1) * ((long long)(eisner_pitch(places, parts)) * cell + 128) + 255) / 256 * 256;
 }
 
 __device__ __forceinline__ void sync_block() {
@@ -169,6 +166,7 @@ template <class T, class X_, bool MULTI_, int PLACES, int PARTS_>
 struct Chart {
     using X = X_;
     using Root = typename Wider<X>::type;
+    using Score = T;
     static constexpr bool MULTI = MULTI_;
     static constexpr int PARTS = PARTS_, FIRST = MULTI ? 0 : 1;  // the node at place 0
 
@@ -176,13 +174,17 @@ struct Chart {
     int n, nodes, p, own_pitch;
     X* c;
     Root* root;
-    double *gauge, *more;
+    X *right, *left;       // of each word: the derivatives of log Z by the spans from it to either end
+    double *gauge, *more;  // of each word
 
     __device__ Chart(const T* scores, const T* f, int n, int nodes, char* memory, int cell)
         : scores(scores), f(f), n(n), nodes(nodes), p(n + 1 - FIRST), own_pitch(eisner_pitch(p, PARTS)) {
         c = reinterpret_cast<X*>(memory);
-        root = reinterpret_cast<Root*>(memory + (square() * cell + 15) / 16 * 16);
-        gauge = reinterpret_cast<double*>(root + p + 1);
+        char* const words = memory + ((square() + pitch()) * cell + 15) / 16 * 16;
+        root = reinterpret_cast<Root*>(words);
+        right = reinterpret_cast<X*>(root + p + 1);
+        left = right + p + 1;
+        gauge = reinterpret_cast<double*>(left + p + 1);
         more = gauge + p + 1;
     }
     __device__ __forceinline__ int pitch() const {
@@ -229,24 +231,30 @@ struct Units {
 
 // Sets gauge[m - 1], the logarithm that word m's weights are divided by, and more[m - 1], how far the sum over its
 // heads is above. The root's arcs of single-root trees stay out: one of them is used, and they have a gauge of their
-// own.
+// own. Neither need be accurate, so single precision does.
 template <class Chart>
 __device__ void set_gauge(const Chart& at) {
+    using T = typename Chart::Score;
     for (int m = 1 + threadIdx.x; m <= at.n; m += blockDim.x) {
-        double top = -infinity();
+        const T* const column = at.scores + m;
+        T top = -T(infinity());
 #pragma unroll 8
-        for (int h = Chart::FIRST; h <= at.n; ++h) top = h == m ? top : fmax(top, at.score(h, m));
+        for (int h = Chart::FIRST; h <= at.n; ++h) {
+            const T score = column[h * (long long)(at.nodes)];
+            top = score > top && h != m ? score : top;
+        }
         float sum = 0.0f, near = 0.0f;
 #pragma unroll 8
         for (int h = Chart::FIRST; h <= at.n; ++h) {
-            const float length = h == m ? 1.0f : fabsf(float(h - m));
-            const float weight = h == m ? 0.0f : expf(float(at.score(h, m) - top));
+            const T score = h == m ? -T(infinity()) : column[h * (long long)(at.nodes)];
+            const float length = h == m ? 1.0f : float(h > m ? h - m : m - h);
+            const float weight = __expf(float(score - top));
             sum += weight;
-            near += weight * (1.3f * rsqrtf(length * length * length));
+            near += weight * rsqrtf(length * length * length);
         }
-        const bool headed = !(top < -LARGEST_LOG);
-        at.gauge[m - 1] = headed ? top + log(double(near)) : 0.0;
-        at.more[m - 1] = headed ? fmax(0.0, log(double(sum / near))) : 0.0;
+        const bool headed = !(top < -T(LARGEST_LOG));
+        at.gauge[m - 1] = headed ? double(top) + double(logf(1.3f * near)) : 0.0;
+        at.more[m - 1] = headed ? fmax(0.0, double(logf(sum / (1.3f * near)))) : 0.0;
     }
     sync_block();
 }
@@ -274,17 +282,26 @@ __device__ double set_direction(const Chart& at) {
     return max_of_lanes(largest);
 }
 
-// The weight of an arc, less the gauges.
+// A score less its gauge: what is left is small, and float keeps enough of it if the gauge is subtracted in two parts.
+__device__ __forceinline__ float less(float score, double gauge, float) {
+    const float most = float(gauge);
+    return (score - most) - float(gauge - double(most));
+}
+template <class T, class R>
+__device__ __forceinline__ R less(T score, double gauge, R) {
+    return R(double(score) - gauge);
+}
+
+// The weight of an arc, less the gauge.
 template <class Number, class Chart>
 __device__ __forceinline__ Number weight(const Chart& at, int h, int m, double gauge, double per_slope) {
-    using Made = Weight<Number>;
-    const double score = at.score(h, m);
+    const auto score = at.scores[(long long)(h)*at.nodes + m];
     double slope = 0.0;
-    if constexpr (Made::SLOPED) {
+    if constexpr (Weight<Number>::SLOPED) {
         if (!(score < -LARGEST_LOG)) slope = per_slope * (at.slope(h, m) - at.more[m - 1]);
     }
-    if constexpr (Made::GAUGED) return Made::of(score - at.gauge[m - 1] - gauge, slope);
-    return Made::of(score, slope);
+    if constexpr (Weight<Number>::GAUGED) return Weight<Number>::of(less(score, gauge, Real<Number>()), slope);
+    return Weight<Number>::of(double(score), slope);
 }
 
 // Fills W and the root's weights.
@@ -313,16 +330,20 @@ __device__ Units load(const Chart& at) {
         units.slope = set_direction(at);
     }
     const double per_slope = units.slope > 0.0 ? 1.0 / units.slope : 0.0;
-    for (int h = FIRST + threadIdx.x / 32; h <= at.n; h += blockDim.x / 32) {
-        if (FIRST == 0 && lane == 0) at.w()[h * pitch] = Weight<X>::of(-infinity(), 0.0);
-        for (int m = 1 + lane; m <= at.n; m += 32) {
-            if (m != h) at.w()[(h - FIRST) * pitch + m - FIRST] = weight<X>(at, h, m, 0.0, per_slope);
+    for (int m = 1 + lane; m <= at.n; m += 32) {
+        const double gauge = Weight<X>::GAUGED ? at.gauge[m - 1] : 0.0;
+#pragma unroll 4
+        for (int h = FIRST + threadIdx.x / 32; h <= at.n; h += blockDim.x / 32) {
+            if (m != h) at.w()[(h - FIRST) * pitch + m - FIRST] = weight<X>(at, h, m, gauge, per_slope);
         }
     }
     if constexpr (!Chart::MULTI) {
         for (int m = 1 + threadIdx.x; m <= at.n; m += blockDim.x) {
-            at.root[m - 1] = weight<typename Chart::Root>(at, 0, m, of_roots, per_slope);
+            const double gauge = Weight<X>::GAUGED ? at.gauge[m - 1] + of_roots : 0.0;
+            at.root[m - 1] = weight<typename Chart::Root>(at, 0, m, gauge, per_slope);
         }
+    } else {  // no arc leads to the root
+        for (int h = threadIdx.x; h <= at.n; h += blockDim.x) at.w()[h * pitch] = Weight<X>::of(-infinity(), 0.0);
     }
     sync_block();
     return units;
@@ -331,32 +352,34 @@ __device__ Units load(const Chart& at) {
 // ---- Spans ---------------------------------------------------------------------------------------------------------
 
 // The smallest and the largest number seen.
+template <class R>
 struct Range {
-    double smallest = infinity(), largest = 0.0;
-    __device__ __forceinline__ void see(double x) { smallest = fmin(smallest, x), largest = fmax(largest, x); }
+    R smallest = R(infinity()), largest = R(0);
+    __device__ __forceinline__ void see(R x) {
+        smallest = x < smallest ? x : smallest;
+        largest = x > largest ? x : largest;
+    }
 };
-template <class T>
-__device__ __forceinline__ double size_of(T x) {
-    return double(x);
-}
-template <class T>
-__device__ __forceinline__ double size_of(Dual<T> x) {
-    return double(x.value);
+
+// Whether this thread's warp has any of the spans that begin at `first`, of which there are `spans`.
+template <int PARTS>
+__device__ __forceinline__ bool warp_has_spans(int first, int spans) {
+    return first + int(threadIdx.x) / 32 * (32 / PARTS) < spans;
 }
 
 // Fills C and I.
 template <class Chart>
-__device__ Range inside(const Chart& at) {
+__device__ Range<Real<typename Chart::X>> inside(const Chart& at) {
     using X = typename Chart::X;
     using A = Arithmetic<X>;
     constexpr int PARTS = Chart::PARTS;
     const int p = at.p, pitch = at.pitch(), part = threadIdx.x % PARTS;
     X *const c = at.c, *const arcs = at.i(), *const w = at.w();
-    Range range;
+    Range<Real<X>> range;
     for (int i = threadIdx.x; i < p; i += blockDim.x) c[i * pitch + i] = A::one();
     sync_block();
     for (int width = 1; width < p; ++width) {
-        for (int first = 0; first < p - width; first += blockDim.x / PARTS) {
+        for (int first = 0; warp_has_spans<PARTS>(first, p - width); first += blockDim.x / PARTS) {
             const int i = first + threadIdx.x / PARTS, j = i + width;
             const bool mine = j < p;
             X q = A::zero(), right = A::zero(), left = A::zero();
@@ -383,8 +406,8 @@ __device__ Range inside(const Chart& at) {
                 c[ij] = right = A::add(right, right_arc);
                 c[ji] = left = A::add(left_arc, left);
                 if constexpr (Weight<X>::GAUGED) {
-                    range.see(size_of(right));
-                    if (!Chart::MULTI || i > 0) range.see(size_of(left));
+                    range.see(value_of(right));
+                    if (!Chart::MULTI || i > 0) range.see(value_of(left));
                 }
             }
         }
