@@ -11,7 +11,7 @@
 // all.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
-//     bytes = (p + 1) (P cell + 128), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
+//     bytes = (p + 1) (P cell + 4 size(X) + 32), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 //     cell  = 3 size(X) for log Z, 4 size(X) + size(T) for marginals and covariances
 //     size  = 4, 8, 16 for float, double, Extended; 16, 24 for Dual<double>, Sloped
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
@@ -86,9 +86,9 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
                 const int turn = leftwards ? i - 1 - (i - 1 - part) % PARTS : -1;
 #pragma unroll 4
                 for (int s = part; s < last - width; s += PARTS) {
-                    far = A::fma(wider[0], arc[0], far);
-                    inner = A::fma(wider[square], beyond[0], inner);
-                    by_arc = A::fma(own[0], rest[0], by_arc);
+                    far = accumulated(wider[0], arc[0], far);
+                    inner = accumulated(wider[square], beyond[0], inner);
+                    by_arc = accumulated(own[0], rest[0], by_arc);
                     wider += PARTS * pitch, arc += PARTS * pitch, beyond += PARTS * pitch, own += PARTS, rest += PARTS;
                     if (s == turn) {
                         const int rows = (width + 1) * pitch;
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_log_partition(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which,
                          int* rest, char* workspace) {
     constexpr int CELL = 3 * sizeof(X);
-    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL);
+    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL, sizeof(X));
     each_sentence<PLACES>(batch, which, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, X, MULTI, PLACES, PARTS> at(
             scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, CELL
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_marginals(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
                      const int* which, int* rest, char* workspace) {
     constexpr int CELL = 4 * sizeof(X) + sizeof(T);
-    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL), cells = (long long)(nodes)*nodes;
+    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL, sizeof(X)), cells = (long long)(nodes)*nodes;
     each_sentence<PLACES>(batch, which, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, X, MULTI, PLACES, PARTS> at(
             scores + b * cells, f + (f == nullptr ? 0 : b * cells), int(lengths[b]), nodes, memory, CELL

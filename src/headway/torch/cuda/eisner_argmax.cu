@@ -4,7 +4,7 @@
 // back from the widest span looks again for the terms that it chose, a warp at a time.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
-//     bytes = (p + 1) (24 P + 128), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
+//     bytes = (p + 1) (24 P + 64), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
 // number of blocks: each takes every gridDim.x-th sentence. Threads: a multiple of 32, at most MOST_THREADS, about p
 // PARTS or half of that.
@@ -85,7 +85,7 @@ template <class T, bool MULTI, int PLACES, int PARTS>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_argmax(const T* scores, const long long* lengths, int batch, int nodes, long long* heads, char* workspace) {
     constexpr int CELL = 3 * sizeof(Best);
-    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL);
+    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL, sizeof(Best));
     each_sentence<PLACES>(batch, nullptr, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, Best, MULTI, PLACES, PARTS> at(
             scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, CELL

@@ -39,6 +39,10 @@ constexpr int MOST_THREADS = 512;
 struct Best {
     double value;
 };
+template <>
+struct RealOf<Best> {
+    using type = double;
+};
 
 template <>
 struct Arithmetic<Best> {
@@ -53,6 +57,18 @@ __device__ __forceinline__ Best shuffle(Best x, int source, int width) { return 
 
 __device__ __forceinline__ float exp_of(float x) { return expf(x); }
 __device__ __forceinline__ double exp_of(double x) { return exp(x); }
+
+// sum + a b, where the sum need not be normal: that is left to whoever uses it.
+template <class X>
+__device__ __forceinline__ X accumulated(X a, X b, X sum) {
+    return Arithmetic<X>::fma(a, b, sum);
+}
+__device__ __forceinline__ Extended<double> accumulated(Extended<double> a, Extended<double> b, Extended<double> sum) {
+    const double m = a.m * b.m;
+    const long long e = a.e + b.e, shift = e - sum.e;
+    const double scale = power_of_two<double>(shift > 0 ? -shift : shift);
+    return shift > 0 ? Extended<double>{m + sum.m * scale, e} : Extended<double>{sum.m + m * scale, sum.e};
+}
 
 // What numbers with a gauge can hold: cells, the logarithm of all slack, and Z less the slack.
 template <class T>
@@ -101,9 +117,9 @@ struct Weight<Best> {
 constexpr __host__ __device__ int eisner_pitch(int places, int parts) {
     return places + (parts + 31 - places % 32) % 32;
 }
-// The bytes of a chart: `cell` is what the squares have for one place of the pitch, all of them together.
-constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int cell) {
-    return ((places + 1) * ((long long)(eisner_pitch(places, parts)) * cell + 128) + 255) / 256 * 256;
+// The bytes of a chart of numbers of this size; `cell` is what all its squares have for one place of the pitch.
+constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int cell, int size) {
+    return ((places + 1) * ((long long)(eisner_pitch(places, parts)) * cell + 4 * size + 32) + 255) / 256 * 256;
 }
 
 __device__ __forceinline__ void sync_block() {
@@ -388,9 +404,9 @@ __device__ Range<Real<typename Chart::X>> inside(const Chart& at) {
                 int column_i = (i + 1 + part) * pitch + i, column_j = column_i + width;
 #pragma unroll 4
                 for (int k = part; k < width - 1; k += PARTS) {
-                    q = A::fma(c[row_i], c[row_j + 1], q);
-                    right = A::fma(arcs[row_i], c[column_j], right);
-                    left = A::fma(arcs[row_j], c[column_i], left);
+                    q = accumulated(c[row_i], c[row_j + 1], q);
+                    right = accumulated(arcs[row_i], c[column_j], right);
+                    left = accumulated(arcs[row_j], c[column_i], left);
                     row_i += PARTS, row_j += PARTS, column_i += PARTS * pitch, column_j += PARTS * pitch;
                 }
             }

@@ -245,7 +245,7 @@ __device__ bool one_root(const Graph<T>& at) {
 // Heads of the best tree, -1 in padding and at the root; all -1 where there is no tree.
 // Arguments: scores (B, nodes, nodes), lengths (B,) int64, batch, nodes < 32768, heads (B, nodes) int64, workspace.
 template <class T, bool MULTI>
-__global__ void __launch_bounds__(32)
+__global__ void __launch_bounds__(32, 1)
     spanning_tree_argmax(const T* scores, const long long* lengths, int batch, int nodes, long long* heads,
                          char* workspace) {
     SHARED_MEMORY(shared);
