@@ -1,9 +1,11 @@
-"""`Kernels` on an NVIDIA GPU: one fused kernel a quantity, in tiers from fast to safe, without a synchronisation.
+"""`Kernels` on an NVIDIA GPU: one fused kernel a quantity, in tiers from fast to safe.
 
-A sentence whose weights a tier cannot hold is put into a list on the device, which the next tier reads: floats in
-registers, doubles in registers, numbers with an exponent of their own in memory (`matrix_tree.cu`, `escape_walks.cu`);
-doubles, then such numbers (`eisner.cu`). The later tiers are always launched, and find an empty list most often. Memory
-beyond shared memory's is lent in the outputs' own size: a tenth of it, or what a few blocks need.
+A sentence whose weights a tier cannot hold is put into a list on the device, which the next tier reads: float numbers,
+then double ones, then such with an exponent of their own. Non-projective trees have their tables in registers in the
+first two (`matrix_tree.cu`), in memory in the last (`escape_walks.cu`); projective ones have a chart in shared memory
+(`eisner.cu`). The next tier is always launched, and finds an empty list most often, so that nothing waits for the host.
+Only where a later tier needs more memory than a multiprocessor has, in sentences of more than 60 words or so, the host
+looks first whether there is anything to do.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ from torch import Tensor
 from headway.arrays import TreeClass
 from headway.torch.cuda.nvrtc import Kernel, kernel
 
+_EXTENDED, _SLOPED = "Extended<double>", "Sloped<Extended<double>>"
+_BYTES = {"float": 4, "double": 8, "Dual<double>": 16, _EXTENDED: 16, _SLOPED: 24}
+_TIERS = {torch.float32: ("float", "double"), torch.float64: ("double",)}
+_SLOPES = ("Dual<double>",)
 _SIZES = (8, 16, 32, 64, 128)  # words of a table in registers
-_LARGEST = {"float": 128, "double": 64, "Dual<double>": 32}  # of these numbers
-_BYTES = {"float": 4, "double": 8, "Dual<double>": 16}
+_MOST_WORDS = {"float": 128, "double": 64, "Dual<double>": 64}
+_PLACES = (8, 16, 24, 32, 40, 48, 64, 80, 96)  # of a chart
+_PARTS = 2  # threads that share a span of a chart
 _WALK_THREADS = 128
-_PARTS = 4  # lanes that share a span of Eisner's chart
-_FEWEST = 4  # blocks with memory of their own
+_MOST_BLOCKS = 16  # of a multiprocessor, where sentences are few or small
 
 
 def kernels_on(device: int) -> CudaKernels | None:
@@ -31,6 +37,43 @@ def kernels_on(device: int) -> CudaKernels | None:
     if torch.version.cuda is None or torch.cuda.get_device_capability(device) < (7, 0):
         return None
     return CudaKernels(device)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What every kernel is told of a batch; `f` is the direction of derivatives, if there are any."""
+
+    scores: Tensor
+    f: Tensor | None
+    lengths: Tensor
+    trees: TreeClass
+
+    @property
+    def batch(self) -> int:
+        return len(self.scores)
+
+    @property
+    def nodes(self) -> int:
+        return self.scores.shape[1]
+
+    @property
+    def real(self) -> str:
+        return "float" if self.scores.dtype == torch.float32 else "double"
+
+    @property
+    def multi_root(self) -> str:
+        return "false" if self.trees.single_root else "true"
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers of the tiers that not every sentence gets through."""
+        return _TIERS[self.scores.dtype] if self.f is None else _SLOPES
+
+    def lists(self) -> Tensor:
+        """An empty list of sentences for each of these tiers: how many there are, and their numbers."""
+        lists = self.scores.new_empty((len(self.numbers), 1 + self.batch), dtype=torch.int32)
+        lists[:, 0] = 0
+        return lists
 
 
 @dataclass(frozen=True)
@@ -42,187 +85,157 @@ class CudaKernels:
     def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """log Z (B,)."""
         log_z = scores.new_empty(len(scores))
-        if not len(scores):
-            return log_z
-        if trees.projective:
-            self._eisner("log_partition", 3, scores, (), lengths, (log_z,), trees)
-            return log_z
-        numbers = ["float", "double"] if scores.dtype == torch.float32 else ["double"]
-        rest = self._in_registers("log_partition", 1, numbers, scores, (), lengths, (log_z,), trees)
-        self._walks("marginals", 16, scores, (), lengths, (log_z, None, rest), trees)
+        self._sums(_Work(scores, None, lengths, trees), log_z, None)
         return log_z
 
     def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
         """log Z (B,) and marginals."""
         log_z, mu = scores.new_empty(len(scores)), torch.empty_like(scores)
-        if not len(scores):
-            return log_z, mu
-        if trees.projective:
-            self._eisner("marginals", 4, scores, (), lengths, (log_z, mu), trees)
-            return log_z, mu
-        numbers = ["float", "double"] if scores.dtype == torch.float32 else ["double"]
-        rest = self._in_registers("marginals", 2, numbers, scores, (None,), lengths, (log_z, mu), trees)
-        self._walks("marginals", 16, scores, (), lengths, (log_z, mu, rest), trees)
+        self._sums(_Work(scores, None, lengths, trees), log_z, mu)
         return log_z, mu
 
     def covariance(self, scores: Tensor, lengths: Tensor, f: Tensor, trees: TreeClass) -> Tensor:
         """Cov(f, 1[arc])."""
         result = torch.empty_like(scores)
-        if not len(scores):
-            return result
-        if trees.projective:
-            self._eisner("covariance", 4, scores, (f,), lengths, (result,), trees)
-            return result
-        rest = self._in_registers("marginals", 2, ["Dual<double>"], scores, (f,), lengths, (None, result), trees)
-        self._walks("covariance", 24, scores, (f,), lengths, (result, rest), trees)
+        self._sums(_Work(scores, f, lengths, trees), None, result)
         return result
 
     def argmax(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """Heads (B, N+1)."""
-        batch, nodes = scores.shape[:2]
-        heads = torch.empty((batch, nodes), dtype=torch.int64, device=scores.device)
-        if not batch:
+        work = _Work(scores, None, lengths, trees)
+        heads = torch.empty((work.batch, work.nodes), dtype=torch.int64, device=scores.device)
+        if not work.batch:
             return heads
         if trees.projective:
-            size, threads = self._chart_bytes(nodes, trees, 3, 8), self._chart_threads(nodes)
-            source, name = "eisner.cu", f"eisner_argmax<{_type(scores)}, {_multi(trees)}, {_PARTS}>"
+            places, size = self._chart(work, 24)
+            source, name = "eisner_argmax.cu", f"eisner_argmax<{work.real}, {work.multi_root}, {places}, {_PARTS}>"
+            threads = _chart_threads(work.nodes)
         else:
-            size, threads = _rounded(10 * ((nodes - 1) // 2) * nodes + 48 * nodes, 16), 32
-            source, name = "spanning_tree.cu", f"spanning_tree_argmax<{_type(scores)}, {_multi(trees)}>"
-        blocks, shared, workspace = self._memory(scores, size)
-        self._kernel(source, name, shared).launch(
-            blocks, threads, shared, scores, lengths, batch, nodes, heads, workspace
-        )
+            size = _rounded(10 * ((work.nodes - 1) // 2) * work.nodes + 48 * work.nodes, 16)
+            source, name, threads = "spanning_tree.cu", f"spanning_tree_argmax<{work.real}, {work.multi_root}>", 32
+        self._launch(work, source, name, threads, size, scores, lengths, work.batch, work.nodes, heads)
         return heads
 
-    def _in_registers(
-        self,
-        quantity: str,
-        halves: int,
-        numbers: list[str],
-        scores: Tensor,
-        directions: tuple[Tensor | None, ...],
-        lengths: Tensor,
-        results: tuple[Tensor | None, ...],
-        trees: TreeClass,
-    ) -> Tensor | None:
-        """Run the tiers whose tables are in registers; what they leave, or None if that is everything."""
-        batch, nodes = scores.shape[:2]
+    def _sums(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> None:
+        if not work.batch:
+            return
+        if work.trees.projective:
+            self._charts(work, log_z, arcs)
+        else:
+            self._walks(work, log_z, arcs, self._tables(work, log_z, arcs))
+
+    def _tables(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> Tensor | None:
+        """Non-projective trees with tables in registers; the sentences left over, None if that is all of them."""
+        halves = 1 if arcs is None else 2
         which: Tensor | None = None
-        lists = scores.new_empty((len(numbers), 1 + batch), dtype=torch.int32)
-        lists[:, 0] = 0
-        for each, rest in zip(numbers, lists, strict=True):
-            size = next((size for size in _SIZES if nodes - 1 <= size <= _LARGEST[each]), None)
+        for numbers, rest in zip(work.numbers, work.lists(), strict=True):
+            size = next((size for size in _SIZES if work.nodes - 1 <= size <= _MOST_WORDS[numbers]), None)
             if size is None:
                 continue
             threads = max(64, halves * size)
             groups = threads // (halves * size)
-            shared = _BYTES[each] * groups * _register_workspace(size, halves)
-            name = f"matrix_tree_{quantity}<{_type(scores)}, {each}, {size}, {_multi(trees)}>"
-            blocks = -(-batch // groups) if which is None else min(-(-batch // groups), 4 * self._multiprocessors)
-            self._kernel("matrix_tree.cu", name, shared).launch(
-                blocks, threads, shared, scores, *directions, lengths, batch, nodes, *results, which, rest
-            )
+            shared = _BYTES[numbers] * groups * _table_numbers(size, halves)
+            blocks = -(-work.batch // groups)
+            if which is not None:
+                blocks = min(blocks, self._blocks(shared))
+            quantity, arguments = _quantity(work, log_z, arcs)
+            name = f"matrix_tree_{quantity}<{work.real}, {numbers}, {size}, {work.multi_root}>"
+            kernel(self.device, "matrix_tree.cu", name, shared).launch(blocks, threads, shared, *arguments, which, rest)
             which = rest
         return which
 
-    def _walks(
-        self,
-        quantity: str,
-        number: int,
-        scores: Tensor,
-        directions: tuple[Tensor, ...],
-        lengths: Tensor,
-        results: tuple[Tensor | None, ...],
-        trees: TreeClass,
-    ) -> None:
-        """Any scale, any length: the sentences in the last of the results, or all if that is None."""
-        batch, nodes = scores.shape[:2]
-        blocks, shared, workspace = self._memory(scores, number * max(1, _walk_numbers(nodes - 1)))
-        name = f"escape_walks_{quantity}<{_type(scores)}, {_multi(trees)}>"
-        self._kernel("escape_walks.cu", name, shared).launch(
-            blocks, _WALK_THREADS, shared, scores, *directions, lengths, batch, nodes, *results, workspace
-        )
+    def _walks(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, which: Tensor | None) -> None:
+        """Non-projective trees at any scale and of any length: the sentences in a list, or all."""
+        number = 16 if work.f is None else 24
+        size = number * max(1, _walk_numbers(work.nodes - 1))
+        if which is not None and size > self._shared_memory and _is_empty(which):
+            return
+        name = f"escape_walks_{'marginals' if work.f is None else 'covariance'}<{work.real}, {work.multi_root}>"
+        given = (work.scores, work.lengths) if work.f is None else (work.scores, work.f, work.lengths)
+        results = (log_z, arcs) if work.f is None else (arcs,)
+        arguments = (*given, work.batch, work.nodes, *results, which)
+        self._launch(work, "escape_walks.cu", name, _WALK_THREADS, size, *arguments)
 
-    def _eisner(
-        self,
-        quantity: str,
-        squares: int,
-        scores: Tensor,
-        directions: tuple[Tensor, ...],
-        lengths: Tensor,
-        results: tuple[Tensor, ...],
-        trees: TreeClass,
-    ) -> None:
-        batch, nodes = scores.shape[:2]
-        rest = scores.new_zeros(1 + batch, dtype=torch.int32)
-        sizes = (16, 24) if quantity == "covariance" else (8, 16)
-        for wide, size in zip(("false", "true"), sizes, strict=True):
-            blocks, shared, workspace = self._memory(scores, self._chart_bytes(nodes, trees, squares, size))
-            name = f"eisner_{quantity}<{_type(scores)}, {_multi(trees)}, {wide}, {_PARTS}>"
-            threads = self._chart_threads(nodes)
-            self._kernel("eisner.cu", name, shared).launch(
-                blocks, threads, shared, scores, *directions, lengths, batch, nodes, *results, rest, workspace
-            )
+    def _charts(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> None:
+        """Projective trees."""
+        last = _EXTENDED if work.f is None else _SLOPED
+        which: Tensor | None = None
+        for numbers, rest in zip((*work.numbers, last), (*work.lists(), None), strict=True):
+            cell = 3 * _BYTES[numbers] if arcs is None else 4 * _BYTES[numbers] + work.scores.element_size()
+            places, size = self._chart(work, cell)
+            if which is not None and not places and _is_empty(which):
+                return
+            quantity, arguments = _quantity(work, log_z, arcs)
+            name = f"eisner_{quantity}<{work.real}, {numbers}, {work.multi_root}, {places}, {_PARTS}>"
+            self._launch(work, "eisner.cu", name, _chart_threads(work.nodes), size, *arguments, which, rest)
+            which = rest
 
-    def _memory(self, scores: Tensor, size: int) -> tuple[int, int, Tensor | None]:
-        """Blocks, bytes of shared memory and workspace where a block needs so many bytes."""
-        batch = len(scores)
+    def _chart(self, work: _Work, cell: int) -> tuple[int, int]:
+        """Places of a chart in shared memory, 0 if it has no room there, and its bytes."""
+        least = work.nodes - work.trees.single_root
+        for places in _PLACES:
+            size = _chart_bytes(places, cell)
+            if least <= places and size <= self._shared_memory:
+                return places, size
+        return 0, _chart_bytes(least, cell)
+
+    def _launch(
+        self, work: _Work, source: str, name: str, threads: int, size: int, *arguments: Tensor | int | None
+    ) -> None:
+        """A kernel whose blocks need so many bytes each and share the sentences out among themselves."""
         if size <= self._shared_memory:
-            most = self._multiprocessors * min(32, max(1, self._shared_memory // (size + 1024)))
-            return min(batch, most), size, None
-        size = _rounded(size, 256)
-        lent = scores.numel() * scores.element_size() // 5
-        blocks = min(batch, self._multiprocessors, max(_FEWEST, lent // size))
-        return blocks, 0, torch.empty(blocks * size, dtype=torch.uint8, device=scores.device)
+            blocks, shared, workspace = min(work.batch, self._blocks(size)), size, None
+        else:
+            size = _rounded(size, 256)
+            blocks, shared = min(work.batch, self._multiprocessors), 0
+            workspace = torch.empty(blocks * size, dtype=torch.uint8, device=work.scores.device)
+        chosen: Kernel = kernel(self.device, source, name, shared)
+        chosen.launch(blocks, threads, shared, *arguments, workspace)
 
-    def _chart_bytes(self, nodes: int, trees: TreeClass, squares: int, size: int) -> int:
-        """As `eisner.cu` says."""
-        places = nodes - 1 + (not trees.single_root)
-        pitch = places + (_PARTS - 1 - places) % 16
-        return _rounded(squares * places * pitch * size + 48 * (places + 1), 256)
-
-    def _chart_threads(self, nodes: int) -> int:
-        return min(512, max(32, _rounded(nodes * _PARTS // 2, 32)))
-
-    def _kernel(self, source: str, expression: str, shared: int) -> Kernel:
-        return kernel(self.device, source, expression, shared)
+    def _blocks(self, shared: int) -> int:
+        """As many as the device runs at once, by their shared memory."""
+        return self._multiprocessors * min(_MOST_BLOCKS, max(1, self._shared_memory // (shared + 1024)))
 
     @cached_property
     def _multiprocessors(self) -> int:
-        return torch.cuda.get_device_properties(self.device).multi_processor_count
+        return int(torch.cuda.get_device_properties(self.device).multi_processor_count)
 
     @cached_property
     def _shared_memory(self) -> int:
         """Bytes that a block can have."""
-        return torch.cuda.get_device_properties(self.device).shared_memory_per_block_optin
+        properties = torch.cuda.get_device_properties(self.device)
+        return int(properties.shared_memory_per_block_optin)  # type: ignore[attr-defined]  # not in torch's stubs
 
 
-def _type(scores: Tensor) -> str:
-    return "float" if scores.dtype == torch.float32 else "double"
+def _quantity(work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> tuple[str, tuple[Tensor | int | None, ...]]:
+    """What is asked for, as kernels in tiers name it, and the arguments that they begin with."""
+    if arcs is None:
+        return "log_partition", (work.scores, work.lengths, work.batch, work.nodes, log_z)
+    return "marginals", (work.scores, work.f, work.lengths, work.batch, work.nodes, log_z, arcs)
 
 
-def _multi(trees: TreeClass) -> str:
-    return "false" if trees.single_root else "true"
+def _is_empty(which: Tensor) -> bool:
+    """Whether a list is empty, for which the host has to wait; a graph that is captured takes it as it may come."""
+    return not torch.cuda.is_current_stream_capturing() and int(which[0].item()) == 0
 
 
 def _rounded(number: int, unit: int) -> int:
     return -(-number // unit) * unit
 
 
-def _register_workspace(n: int, halves: int) -> int:
+def _table_numbers(n: int, halves: int) -> int:
     """Numbers of shared memory that `matrix_tree.cu` needs for a sentence: its `workspace_size`."""
     if halves == 1:
-        return n * (n + 5) + _lines(n) + 16
-    return n * (2 * n + 9) + 2 * (n // 2) * (n // 2 + 4) + 2 * _lines(n)
+        return n * (n + 5) + _line_numbers(n) + 16
+    return n * (2 * n + 9) + 2 * (n // 2) * (n // 2 + 4) + 2 * _line_numbers(n)
 
 
-def _lines(n: int) -> int:
-    return 0 if n <= 32 else max(4 * n + 4, 2 * _lines(n // 2))
+def _line_numbers(n: int) -> int:
+    return 0 if n <= 32 else max(4 * n + 4, 2 * _line_numbers(n // 2))
 
 
 def _walk_numbers(n: int) -> int:
-    """Numbers of memory that `escape_walks.cu` needs: the weights and escapes, and a table for each level."""
+    """Numbers of memory that `escape_walks.cu` needs: weights, escapes, and a table for each level."""
     return 2 * n * (n + 1) + sum(size * (size + 1) for size in _levels(n))
 
 
@@ -230,3 +243,13 @@ def _levels(n: int) -> Iterator[int]:
     while n > 1:
         yield n
         n = (n + 1) // 2
+
+
+def _chart_bytes(places: int, cell: int) -> int:
+    """Bytes of memory that `eisner_chart.cuh` needs."""
+    pitch = places + (_PARTS - 1 - places) % 32
+    return _rounded(places * pitch * cell + 48 * (places + 1), 256)
+
+
+def _chart_threads(nodes: int) -> int:
+    return min(256, max(64, _rounded(nodes * _PARTS - _PARTS, 32)))

@@ -58,7 +58,7 @@ __host__ __device__ constexpr int workspace_size(int n, int halves) {
 
 // Blocks of a multiprocessor at once, which limits a thread's registers.
 #ifndef BLOCKS_32
-#define BLOCKS_32 16
+#define BLOCKS_32 10
 #endif
 #ifndef BLOCKS_64
 #define BLOCKS_64 4
@@ -534,7 +534,7 @@ __device__ __forceinline__ double log_of_product(Extended<double> z, const Place
     constexpr int WARPS = N <= 32 ? 1 : N / 32;
     z = product_of_lanes<Place<N, HALVES>::WIDTH>(z);
     if constexpr (Place<N, HALVES>::THREADS > 32) {
-        if (place.t % 32 == 0) space[place.t / 32] = z;
+        if (place.t % 32 == 0 && place.t < N) space[place.t / 32] = z;  // the other half may still be at work there
         place.sync();
         z = space[0];
 #pragma unroll

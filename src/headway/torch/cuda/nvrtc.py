@@ -1,9 +1,9 @@
 """CUDA C++ compiled at run time by NVRTC, which comes with torch, kept on disk, and launched on torch's own stream.
 
-A kernel is an instance of a template in one of the sources beside this file, such as `spanning_tree_argmax<float, false>`
-in `spanning_tree.cu`. It takes a second or two to compile, once a machine: the machine code is kept in the folder that
-HEADWAY_CUDA_CACHE names, or in the user's cache, under a name made of everything it depends on, with a checksum before
-it. What is damaged is compiled again.
+A kernel is an instance of a template in a source beside this file, such as `eisner_argmax<float, false, 0, 2>`.
+It takes a second or two to compile, once a machine: the machine code is kept in the folder that HEADWAY_CUDA_CACHE
+names, or in the user's cache, under a name made of everything it depends on, with a checksum before it. What is damaged
+is compiled again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headway.atomic import write_file
 from headway.errors import HeadwayError
 
 _SOURCES = Path(__file__).parent
-_HEADER = "numbers.cuh"
+_HEADERS = ("numbers.cuh", "eisner_chart.cuh")
 _CHECKSUM = 32  # bytes of SHA-256
 
 
@@ -65,7 +65,7 @@ def _compiled(device: int, source: str, expression: str) -> tuple[bytes, bytes]:
     """Machine code, and the name of the kernel in it; both from disk if they are there."""
     major, minor = torch.cuda.get_device_capability(device)
     options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
-    texts = [(_SOURCES / name).read_text("utf-8") for name in (source, _HEADER)]
+    texts = [(_SOURCES / name).read_text("utf-8") for name in (source, *_HEADERS)]
     version = _checked(nvrtc.nvrtcVersion())
     key = hashlib.sha256("\0".join([*texts, *options, expression, str(version)]).encode()).hexdigest()
     place = _folder() / f"{key[:32]}.cubin"
@@ -79,8 +79,9 @@ def _compiled(device: int, source: str, expression: str) -> tuple[bytes, bytes]:
 
 def _compile(source: str, texts: list[str], options: list[str], expression: str) -> bytes:
     """The kernel's name, a zero byte, and the machine code."""
-    main, header = (text.encode() for text in texts)
-    program = _checked(nvrtc.nvrtcCreateProgram(main, source.encode(), 1, [header], [_HEADER.encode()]))
+    main, *headers = (text.encode() for text in texts)
+    names = [name.encode() for name in _HEADERS]
+    program = _checked(nvrtc.nvrtcCreateProgram(main, source.encode(), len(headers), headers, names))
     _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -98,7 +99,7 @@ def _log(program: Any) -> str:
 
 def _filled(size: Callable[[Any], Any], fill: Callable[[Any, bytes], Any], program: Any) -> bytes:
     """A text of the program's, into a buffer of the size that it says."""
-    buffer = b" " * _checked(size(program))
+    buffer = b" " * int(_checked(size(program)))
     _checked(fill(program, buffer))
     return buffer
 
