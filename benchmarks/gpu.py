@@ -3,8 +3,8 @@
     python benchmarks/gpu.py [--output benchmarks/results/gpu.json] [--only speed accuracy hard memory]
 
 Times are medians of 50 by CUDA events, all on one stream, with the launches queued behind a pause so that the host's
-time is not part of them. Peers run in the same process, where they are installed; `supar.structs` is loaded without the rest
-of SuPar, which needs much more. Scores are drawn from a normal distribution unless a row says otherwise.
+time is not part of them. Peers run in the same process, where they are installed; `supar.structs` is loaded without the
+rest of SuPar, which needs much more. Scores are drawn from a normal distribution unless a row says otherwise.
 """
 
 from __future__ import annotations
