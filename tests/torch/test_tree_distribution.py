@@ -18,6 +18,8 @@ from headway import TreeDistribution as InNumpy
 from headway.errors import ArgumentError, DtypeError, HeadsError, LengthsError, NoTreeError, ScoresError, ShapeError
 from headway.torch import LabelledTreeDistribution, TreeDistribution
 from headway.torch.kernels import Kernels
+from headway.torch.numba_kernels import NumbaKernels
+from headway.torch.plain_kernels import PlainKernels
 from tests.inference import exact
 from tests.inference.strategies import TREE_CLASSES, Floats, score_pairs
 from tests.torch.cases import LENGTHS, TREES, masked, random_scores
@@ -182,6 +184,12 @@ def test_no_tree(flags: dict[str, bool]) -> None:
     assert silent.marginals.isfinite().all()
     assert not silent.marginals[2].any()
     assert (silent.argmax()[2] == -1).all()
+    assert silent.max[2] == -torch.inf
+    torch.testing.assert_close(silent.max[[0, 1, 3]], d._like(scores[[0, 1, 3]], LENGTHS[[0, 1, 3]]).max)
+    for kernels in (NumbaKernels(), PlainKernels()):
+        with only(kernels):
+            assert (silent.sample(3)[:, 2] == -1).all()
+            assert (silent.sample(3)[:, 0, 1:] >= 0).all()
     with pytest.raises(NoTreeError, match=r"^no tree exists"):
         TreeDistribution(scores[2], LENGTHS[2], **flags).log_partition  # noqa: B018
 

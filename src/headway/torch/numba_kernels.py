@@ -43,12 +43,14 @@ class NumbaKernels:
         return torch.from_numpy(heads)
 
     def sample(self, scores: Tensor, lengths: Tensor, mu: Tensor, trees: TreeClass, k: int, seed: int) -> Tensor:
-        """k trees of each sentence, which must have one: (B, k, N+1)."""
+        """k trees of each sentence: (B, k, N+1)."""
         rng, batch = np.random.default_rng(seed), _batch(scores, lengths)
         result = torch.full((len(batch), k, scores.shape[-1]), -1)
         for b, sentence in enumerate(batch.sentences()):
             nodes = sentence.scores.shape[1]
             own = mu[b, :nodes, :nodes].to(torch.float64).numpy()
+            if not own.any():
+                continue  # no words, or no tree
             drawn = sampling.sample(sentence, np.ascontiguousarray(own), k, rng, trees, _executor())
             result[b, :, :nodes] = torch.from_numpy(drawn)
         return result

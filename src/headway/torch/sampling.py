@@ -29,7 +29,7 @@ class Sampler(Protocol):
 def sample(
     scores: Tensor, lengths: Tensor, mu: Tensor, trees: TreeClass, k: int, generator: torch.Generator | None
 ) -> Tensor:
-    """k trees of each sentence, given its marginals: (B, k, N+1), padding -1."""
+    """k trees of each sentence, given its marginals: (B, k, N+1), padding -1; all -1 where there is no tree."""
     kernels = kernels_for(scores)
     if isinstance(kernels, Sampler):
         seed = int(torch.randint(2**62, (), generator=generator))
@@ -52,8 +52,8 @@ def _ancestral(
         below = chances.cumsum(1)
         drawn = torch.rand((size * k, 1), generator=generator, device=scores.device, dtype=below.dtype) * below[:, -1:]
         head = (below <= drawn).sum(1, keepdim=True).clamp(max=nodes - 1)
-        inside = lengths >= m
-        heads[:, m] = torch.where(inside, head[:, 0], -1)
+        possible = (lengths >= m) & (below[:, -1] > 0)
+        heads[:, m] = torch.where(possible, head[:, 0], -1)
         other = (node != head)[:, :, None] & (node == m)
         scores = torch.where(other, -torch.inf, scores)
     return heads.reshape(size, k, nodes)

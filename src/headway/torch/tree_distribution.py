@@ -104,8 +104,7 @@ class TreeDistribution(Distribution):
     def argmax(self) -> Tensor:
         """Heads of the best tree; padding is -1."""
         heads = self._best(self.scores)
-        if self._looks_at_values():
-            self._require_trees((heads[..., 1:] >= 0).any(-1) | (self.lengths == 0))
+        self._require_trees(self._are_found(heads))
         return heads
 
     @property
@@ -116,7 +115,8 @@ class TreeDistribution(Distribution):
     @property
     def max(self) -> Tensor:
         """Score of the best tree; its gradient are the best tree's arcs."""
-        return self._score(self.argmax())
+        heads = self.argmax()
+        return torch.where(self._are_found(heads), self._score(heads.clamp(min=0)), -torch.inf)
 
     def mbr(self) -> Tensor:
         """Heads of the tree with the largest sum of marginals: fewest heads expected to be wrong."""
@@ -223,6 +223,10 @@ class TreeDistribution(Distribution):
     def _best(self, scores: Tensor) -> Tensor:
         heads = operators.argmax(self._flat(scores.detach()), self._sizes(), self.trees)
         return heads.reshape(self.scores.shape[:-1])
+
+    def _are_found(self, heads: Tensor) -> Tensor:
+        """Which sentences have a best tree."""
+        return (heads[..., 1:] >= 0).any(-1) | (self.lengths == 0)
 
     def _score(self, heads: Tensor, check: bool = False) -> Tensor:
         """Of heads (*sample_shape, *batch_shape, N+1)."""
