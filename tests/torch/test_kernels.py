@@ -117,6 +117,17 @@ def test_no_sentences_and_no_words(kernels: Kernels, flags: dict[str, bool]) -> 
         assert torch.equal(kernels.argmax(scores, lengths, trees), torch.full(shape[:2], -1))
 
 
+@each_kernel
+@pytest.mark.parametrize("projective", [False, True])
+def test_two_words_that_both_need_the_root(kernels: Kernels, projective: bool) -> None:
+    scores = torch.full((1, 3, 3), -torch.inf)
+    scores[0, 0] = 1.0
+    for single_root, best in ((True, [-1, -1, -1]), (False, [-1, 0, 0])):
+        trees = TreeClass(projective=projective, single_root=single_root)
+        assert kernels.argmax(scores, torch.tensor([2]), trees).tolist() == [best]
+        assert kernels.log_partition(scores, torch.tensor([2]), trees) == (-torch.inf if single_root else 2.0)
+
+
 def test_scores_on_the_cpu_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Numba reads is the tensor's own memory."""
     from headway.torch import numba_kernels

@@ -64,7 +64,7 @@ def _single_root(weights: LogNumbers, words: Tensor) -> tuple[Tensor, LogNumbers
     ground = heads.where(inner).sum(1).unsqueeze(1)
     log_z_above, escapes_above = _solve_forest(cat([ground, heads.where(~inner)], 1), words & ~core)
 
-    escapes_above = escapes_above.where(~inner, 0.0)
+    # A word of the core, which hangs from the root there, has escaped.
     joint = heads * escapes.where(inner & core[:, None, :], escapes_above)
     log_z = torch.where(core.any(1), log_z + log_z_above, -torch.inf)
     return log_z, cat([root.where(core[:, None, :]), joint], 1)
