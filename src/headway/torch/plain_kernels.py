@@ -1,8 +1,8 @@
 """`Kernels` in plain torch operations: for any device, and the reference of the others.
 
 Everything is computed in float64, whatever the scores are in, and on logarithms: what is rounded is a sum of scores, so
-that a probability is off by about 1e-16 times the largest of them. Sums, marginals and covariances can be differentiated by
-autograd, as often as one likes.
+that a probability is off by about 1e-16 times the largest of them. Sums, marginals and covariances can be
+differentiated by autograd, as often as one likes.
 """
 
 from __future__ import annotations
