@@ -23,13 +23,13 @@ void sums(const T* scores, const T* f, const long long* lengths, int batch, int 
           const int* which, int* rest, int* rest_again) {
     using namespace cuda_on_cpu;
     const int p = PLACES_ > 0 ? PLACES_ : nodes - 1 + MULTI;
-    const size_t bytes = eisner_bytes(p, PARTS, 4 * sizeof(X) + sizeof(T), sizeof(X));
+    const size_t bytes = eisner_bytes(p, PARTS, 4 * sizeof(X) + sizeof(T));
     std::vector<char> workspace(PLACES_ > 0 ? 0 : BLOCKS * bytes, char(0xff));
     launch(eisner_marginals<T, X, MULTI, PLACES_, PARTS>, BLOCKS, THREADS, PLACES_ > 0 ? bytes : 0,
            scores, f, lengths, batch, nodes, log_z, mu, which, rest, workspace.data());
     if (log_z_again == nullptr) return;
     launch(eisner_log_partition<T, X, MULTI, PLACES_, PARTS>, BLOCKS, THREADS,
-           PLACES_ > 0 ? eisner_bytes(p, PARTS, 3 * sizeof(X), sizeof(X)) : 0,
+           PLACES_ > 0 ? eisner_bytes(p, PARTS, 3 * sizeof(X)) : 0,
            scores, lengths, batch, nodes, log_z_again, which, rest_again, workspace.data());
 }
 
@@ -66,7 +66,7 @@ BOTH(float) BOTH(double)
 extern "C" void one_warp(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu,
                          int* rest) {
     rest[0] = 0;
-    cuda_on_cpu::launch(eisner_marginals<float, float, false, 32, 1>, batch, 32, eisner_bytes(32, 1, 20, 4),
+    cuda_on_cpu::launch(eisner_marginals<float, float, false, 32, 1>, batch, 32, eisner_bytes(32, 1, 20),
                         scores, (float*)nullptr, lengths, batch, nodes, log_z, mu, (int*)nullptr, rest, (char*)nullptr);
 }
 """
@@ -75,11 +75,11 @@ DECODE = """
 template <class T, bool MULTI>
 void decode(const T* scores, const long long* lengths, int batch, int nodes, long long* heads) {
     if (nodes > 32) {
-        cuda_on_cpu::launch(eisner_argmax<T, MULTI, 40, 2>, 2, 64, eisner_bytes(40, 2, 24, 8),
+        cuda_on_cpu::launch(eisner_argmax<T, MULTI, 40, 2>, 2, 64, eisner_bytes(40, 2, 24),
                             scores, lengths, batch, nodes, heads, (char*)nullptr);
         return;
     }
-    const size_t bytes = eisner_bytes(nodes - 1 + MULTI, 4, 24, 8);
+    const size_t bytes = eisner_bytes(nodes - 1 + MULTI, 4, 24);
     std::vector<char> workspace(2 * bytes, char(0xff));
     cuda_on_cpu::launch(eisner_argmax<T, MULTI, 0, 4>, 2, 32, 0,
                         scores, lengths, batch, nodes, heads, workspace.data());

@@ -40,6 +40,7 @@ namespace cuda_on_cpu {
 
 constexpr int WARP = 32;
 constexpr size_t STACK = 1 << 19;
+constexpr size_t GUARD = 4096;  // bytes after the shared memory, which nobody may write
 
 struct Barrier {
     int arrived = 0;
@@ -132,7 +133,7 @@ void launch(Kernel kernel, int blocks, int threads, size_t bytes, Arguments... a
     slots.resize(threads);
     for (int block = 0; block < blocks; ++block) {
         block_index.x = block;
-        shared_memory.assign(bytes + 64, char(0xff));  // nan wherever nothing was written
+        shared_memory.assign(bytes + GUARD, char(0xff));  // nan wherever nothing was written
         warp_barriers.assign((threads + WARP - 1) / WARP, Barrier{});
         for (Barrier& barrier : named) barrier = Barrier{};
         body = [=] { kernel(arguments...); };
@@ -157,6 +158,10 @@ void launch(Kernel kernel, int blocks, int threads, size_t bytes, Arguments... a
                 std::fprintf(stderr, "cuda_on_cpu: all threads of block %d wait\n", block);
                 std::abort();
             }
+        }
+        if (std::any_of(shared_memory.end() - GUARD, shared_memory.end(), [](char byte) { return byte != char(0xff); })) {
+            std::fprintf(stderr, "cuda_on_cpu: block %d wrote beyond its shared memory\n", block);
+            std::abort();
         }
     }
 }

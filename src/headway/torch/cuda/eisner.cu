@@ -11,7 +11,7 @@
 // all.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
-//     bytes = (p + 1) (P cell + 4 size(X) + 32), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
+//     bytes = p P cell + 48 (p + 1), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 //     cell  = 3 size(X) for log Z, 4 size(X) + size(T) for marginals and covariances
 //     size  = 4, 8, 16 for float, double, Extended; 16, 24 for Dual<double>, Sloped
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
@@ -45,9 +45,10 @@ __device__ typename Chart::Root total(const Chart& at) {
     return sum_of_parts<32>(sum);
 }
 
-// Fills O and D, widest spans first, and calls store(head, modifier, posterior) for every arc.
-template <class Chart, class Store>
-__device__ void outside(const Chart& at, typename Chart::Root sum, Store store) {
+// Fills O and D, widest spans first, and calls store(head, modifier, posterior) for every arc between places, and
+// store_root(modifier, posterior) for those from a root that has no place.
+template <class Chart, class Store, class StoreRoot>
+__device__ void outside(const Chart& at, typename Chart::Root sum, Store store, StoreRoot store_root) {
     using X = typename Chart::X;
     using A = Arithmetic<X>;
     using R = Arithmetic<typename Chart::Root>;
@@ -58,12 +59,13 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
     X *const o = at.w(), *const d = o + square;
     const auto inverse = inverse_of(sum);
     if constexpr (!Chart::MULTI) {
+        sync_block();  // all have read the root's weights
         for (int i = threadIdx.x; i < p; i += blockDim.x) {
             const auto share = R::mul(at.root[i], inverse);
             const auto left = widened(c[i * pitch]), right = widened(c[i * pitch + last]);
-            at.right[i] = narrowed(R::mul(share, left), X());
+            at.root[i] = R::mul(share, left);
             at.left[i] = narrowed(R::mul(share, right), X());
-            store(0, i + 1, R::mul(R::mul(share, left), right));
+            store_root(i + 1, R::mul(R::mul(share, left), right));
         }
         sync_block();
     }
@@ -109,7 +111,7 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store) 
                 if constexpr (Chart::MULTI) {
                     if (width == last) right = A::add(right, narrowed(inverse, X()));
                 } else {
-                    if (j == last) right = A::add(right, at.right[i]);
+                    if (j == last) right = A::add(right, narrowed(at.root[i], X()));
                     if (i == 0) left = A::add(left, at.left[j]);
                 }
                 by_right_arc = A::add(right, by_right_arc);
@@ -162,15 +164,15 @@ __device__ __forceinline__ double result(Sloped<Extended<double>> x, double unit
     return unit * x.slope * result(x.value, unit);
 }
 
-// Writes a sentence's results, with zeros wherever there is no arc.
+// Writes value(h, m) for the arcs of a sentence from head `first` on, and zeros wherever there is no arc.
 template <class Chart, class T, class Value>
-__device__ void write(const Chart& at, T* cells, Value value) {
+__device__ void write(const Chart& at, T* cells, int first, Value value) {
     for (int h = threadIdx.x; h < at.nodes; h += blockDim.x) cells[(long long)(h)*at.nodes] = T(0);
     for (int m = 1 + threadIdx.x % 32; m < at.nodes; m += 32) {
 #pragma unroll 4
         for (int h = threadIdx.x / 32; h < at.nodes; h += blockDim.x / 32) {
             const bool is_arc = h <= at.n && m <= at.n && h != m;
-            cells[(long long)(h)*at.nodes + m] = is_arc ? value(h, m) : T(0);
+            if (!is_arc || h >= first) cells[(long long)(h)*at.nodes + m] = is_arc ? value(h, m) : T(0);
         }
     }
 }
@@ -182,11 +184,10 @@ template <class T, class X, bool MULTI, int PLACES, int PARTS>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_log_partition(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which,
                          int* rest, char* workspace) {
-    constexpr int CELL = 3 * sizeof(X);
-    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL, sizeof(X));
+    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, 3 * sizeof(X));
     each_sentence<PLACES>(batch, which, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, X, MULTI, PLACES, PARTS> at(
-            scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, CELL
+            scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, 3
         );
         double sum = 0.0;
         if (at.n > 0) {
@@ -208,14 +209,14 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_marginals(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
                      const int* which, int* rest, char* workspace) {
     constexpr int CELL = 4 * sizeof(X) + sizeof(T);
-    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL, sizeof(X)), cells = (long long)(nodes)*nodes;
+    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL), cells = (long long)(nodes)*nodes;
     each_sentence<PLACES>(batch, which, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, X, MULTI, PLACES, PARTS> at(
-            scores + b * cells, f + (f == nullptr ? 0 : b * cells), int(lengths[b]), nodes, memory, CELL
+            scores + b * cells, f + (f == nullptr ? 0 : b * cells), int(lengths[b]), nodes, memory, 4
         );
-        T *const own = mu + b * cells, *const gathered = reinterpret_cast<T*>(at.c + 4 * at.square());
+        T *const own = mu + b * cells, *const gathered = reinterpret_cast<T*>(at.after);
         const int pitch = at.pitch();
-        const auto place = [&](int h, int m) -> T& { return gathered[h * pitch + m - at.FIRST]; };
+        const auto place = [&](int h, int m) -> T& { return gathered[(h - at.FIRST) * pitch + m - at.FIRST]; };
         double sum = 0.0;
         if (at.n > 0) {
             const Units units = load(at);
@@ -223,12 +224,15 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
             const auto z = total(at);
             sum = log_sum<X>(z, units, range);
             if (sum > -infinity() && sum < infinity()) {
-                outside(at, z, [&](int h, int m, auto x) { place(h, m) = T(result(x, units.slope)); });
-                write(at, own, [&](int h, int m) { return place(h, m); });
+                outside(
+                    at, z, [&](int h, int m, X x) { place(h, m) = T(result(x, units.slope)); },
+                    [&](int m, auto x) { own[m] = T(result(x, units.slope)); }
+                );
+                write(at, own, at.FIRST, place);
             }
         }
         if (at.n == 0 || sum == -infinity() || sum != sum) {
-            write(at, own, [&](int, int) { return sum == sum ? T(0) : T(sum); });
+            write(at, own, 0, [&](int, int) { return sum == sum ? T(0) : T(sum); });
         }
         if (threadIdx.x > 0) return;
         if (sum == infinity()) rest[1 + atomicAdd(rest, 1)] = int(b);

@@ -4,7 +4,7 @@
 // back from the widest span looks again for the terms that it chose, a warp at a time.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
-//     bytes = (p + 1) (24 P + 64), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
+//     bytes = 24 p P + 48 (p + 1), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
 // number of blocks: each takes every gridDim.x-th sentence. Threads: a multiple of 32, at most MOST_THREADS, about p
 // PARTS or half of that.
@@ -84,11 +84,10 @@ __device__ void follow(const Chart& at, long long* heads) {
 template <class T, bool MULTI, int PLACES, int PARTS>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_argmax(const T* scores, const long long* lengths, int batch, int nodes, long long* heads, char* workspace) {
-    constexpr int CELL = 3 * sizeof(Best);
-    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL, sizeof(Best));
+    const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, 3 * sizeof(Best));
     each_sentence<PLACES>(batch, nullptr, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, Best, MULTI, PLACES, PARTS> at(
-            scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, CELL
+            scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, 3
         );
         for (int m = threadIdx.x; m < nodes; m += blockDim.x) heads[b * nodes + m] = -1;
         if (at.n == 0) return;

@@ -117,9 +117,9 @@ struct Weight<Best> {
 constexpr __host__ __device__ int eisner_pitch(int places, int parts) {
     return places + (parts + 31 - places % 32) % 32;
 }
-// The bytes of a chart of numbers of this size; `cell` is what all its squares have for one place of the pitch.
-constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int cell, int size) {
-    return ((places + 1) * ((long long)(eisner_pitch(places, parts)) * cell + 4 * size + 32) + 255) / 256 * 256;
+// The bytes of a chart; `cell` is what all its squares have for one place of the pitch.
+constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int cell) {
+    return ((long long)(places)*eisner_pitch(places, parts) * cell + 48 * (places + 1) + 255) / 256 * 256;
 }
 
 __device__ __forceinline__ void sync_block() {
@@ -177,7 +177,7 @@ __device__ __forceinline__ Dual<float> narrowed(Dual<double> x, Dual<float>) {
     return {float(x.value), float(x.slope)};
 }
 
-// One sentence: its scores, and where its chart lies. `cell` is the bytes of all squares for one place.
+// One sentence: its scores, and where its chart lies: squares of X, the arrays of its words, and what comes after.
 template <class T, class X_, bool MULTI_, int PLACES, int PARTS_>
 struct Chart {
     using X = X_;
@@ -189,19 +189,22 @@ struct Chart {
     const T *scores, *f;  // f is null unless X has slopes
     int n, nodes, p, own_pitch;
     X* c;
+    // Of each word: the weight of the root's arc, then the derivative of log Z by the span from the word to the end;
+    // the derivative by the span to the beginning, in the place of the gauge and one number more.
     Root* root;
-    X *right, *left;       // of each word: the derivatives of log Z by the spans from it to either end
-    double *gauge, *more;  // of each word
+    X* left;
+    double *gauge, *more;
+    char* after;
 
-    __device__ Chart(const T* scores, const T* f, int n, int nodes, char* memory, int cell)
+    __device__ Chart(const T* scores, const T* f, int n, int nodes, char* memory, int squares)
         : scores(scores), f(f), n(n), nodes(nodes), p(n + 1 - FIRST), own_pitch(eisner_pitch(p, PARTS)) {
         c = reinterpret_cast<X*>(memory);
-        char* const words = memory + ((square() + pitch()) * cell + 15) / 16 * 16;
+        char* const words = memory + (squares * square() * sizeof(X) + 7) / 8 * 8;
         root = reinterpret_cast<Root*>(words);
-        right = reinterpret_cast<X*>(root + p + 1);
-        left = right + p + 1;
-        gauge = reinterpret_cast<double*>(left + p + 1);
+        gauge = reinterpret_cast<double*>(root + p + 1);
         more = gauge + p + 1;
+        left = reinterpret_cast<X*>(gauge);
+        after = words + 48 * (p + 1);
     }
     __device__ __forceinline__ int pitch() const {
         if constexpr (PLACES > 0) return eisner_pitch(PLACES, PARTS);
@@ -230,7 +233,7 @@ __device__ void each_sentence(int batch, const int* which, char* workspace, long
         if constexpr (PLACES > 0) {
             body(b, shared);
         } else {
-            body(b, workspace + blockIdx.x * bytes);
+            body(b, workspace == nullptr ? shared : workspace + blockIdx.x * bytes);
         }
         sync_block();
     }
