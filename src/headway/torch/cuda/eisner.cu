@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
             if (sum > -infinity() && sum < infinity()) {
                 outside(
                     at, z, [&](int h, int m, X x) { place(h, m) = T(result(x, units.slope)); },
-                    [&](int m, auto x) { own[m] = T(result(x, units.slope)); }
+                    [&](int m, typename Wider<X>::type x) { own[m] = T(result(x, units.slope)); }
                 );
                 write(at, own, at.FIRST, place);
             }
