@@ -27,6 +27,7 @@ from headway.errors import HeadwayError
 
 _SOURCES = Path(__file__).parent
 _HEADERS = ("numbers.cuh", "eisner_chart.cuh")
+_OPTIONS = ("--std=c++17", "--device-as-default-execution-space")  # the latter for lambdas
 _CHECKSUM = 32  # bytes of SHA-256
 
 
@@ -64,7 +65,7 @@ def kernel(device: int, source: str, expression: str, shared: int) -> Kernel:
 def _compiled(device: int, source: str, expression: str) -> tuple[bytes, bytes]:
     """Machine code, and the name of the kernel in it; both from disk if they are there."""
     major, minor = torch.cuda.get_device_capability(device)
-    options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
+    options = [f"--gpu-architecture=sm_{major}{minor}", *_OPTIONS]
     texts = [(_SOURCES / name).read_text("utf-8") for name in (source, *_HEADERS)]
     version = _checked(nvrtc.nvrtcVersion())
     key = hashlib.sha256("\0".join([*texts, *options, expression, str(version)]).encode()).hexdigest()
