@@ -11,7 +11,7 @@ import pytest
 
 from headway.errors import NoTreeError
 from headway.inference import TreeDistribution
-from tests.torch.cuda_on_cpu import compiled
+from tests.torch.cuda_on_cpu import compiled, padded, pointer
 
 # float numbers if the scores are, then double, then Extended, whose charts lie in a workspace.
 WRAPPERS = """
@@ -106,21 +106,6 @@ class Results:
     heads: Any
     by_double: list[int]  # which float numbers did not hold, if the scores are float
     by_extended: list[int]  # which double numbers did not hold
-
-
-def pointer(array: Any) -> Any:
-    return array.ctypes.data_as(ctypes.c_void_p)
-
-
-def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:
-    """A batch with nan wherever no arc is."""
-    scores = np.full((len(sentences), nodes, nodes), np.nan, dtype)
-    for b, own in enumerate(sentences):
-        size = len(own)
-        scores[b, :size, :size] = own
-        scores[b, np.arange(size), np.arange(size)] = np.nan
-        scores[b, :, 0] = np.nan
-    return scores, np.array([len(own) - 1 for own in sentences])
 
 
 def run(sentences: list[Any], multi_root: bool, dtype: Any) -> Results:

@@ -10,7 +10,7 @@ import pytest
 
 from headway.errors import NoTreeError
 from headway.inference import TreeDistribution
-from tests.torch.cuda_on_cpu import compiled
+from tests.torch.cuda_on_cpu import compiled, padded, pointer
 
 WRAPPERS = """
 template <class T, bool MULTI>
@@ -31,22 +31,13 @@ BOTH(float) BOTH(double)
 NAMES = {np.float32: "float", np.float64: "double"}
 
 
-def pointer(array: Any) -> Any:
-    return array.ctypes.data_as(ctypes.c_void_p)
-
-
 def best_heads(sentences: list[Any], multi_root: bool, dtype: Any, in_workspace: bool = False) -> Any:
     """By the kernel, in a batch with nan wherever no arc is."""
-    nodes = max(map(len, sentences)) + 1
-    scores, heads = np.full((len(sentences), nodes, nodes), np.nan, dtype), np.full((len(sentences), nodes), -7)
-    for b, own in enumerate(sentences):
-        size = len(own)
-        scores[b, :size, 1:size] = own[:, 1:]
-        scores[b, np.arange(size), np.arange(size)] = np.nan
-    lengths = np.array([len(own) - 1 for own in sentences])
+    scores, lengths = padded(sentences, max(map(len, sentences)) + 1, dtype)
+    heads = np.full(scores.shape[:2], -7)
     run = getattr(compiled("spanning_tree.cu", WRAPPERS), f"run_{NAMES[dtype]}")
     flags = ctypes.c_bool(multi_root), ctypes.c_bool(in_workspace)
-    run(pointer(scores), pointer(lengths), len(scores), nodes, pointer(heads), *flags)
+    run(pointer(scores), pointer(lengths), *scores.shape[:2], pointer(heads), *flags)
     return heads
 
 
@@ -105,6 +96,15 @@ def test_long_sentences(multi_root: bool) -> None:
         found = best_heads(sentences, multi_root, np.float64, in_workspace)
         for b, own in enumerate(sentences):
             np.testing.assert_array_equal(found[b], expected_heads(own, multi_root, found.shape[1]))
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_ties_between_heads_of_different_lanes(multi_root: bool) -> None:
+    rng = np.random.default_rng(1)
+    sentences = [rng.integers(0, 3, (n + 1, n + 1)).astype(np.float64) for n in (28, 31, 32, 40, 70, 70)]
+    found = best_heads(sentences, multi_root, np.float32)
+    for b, own in enumerate(sentences):
+        np.testing.assert_array_equal(found[b], expected_heads(own, multi_root, found.shape[1]))
 
 
 def test_the_root_is_not_shared_by_words_that_need_it() -> None:

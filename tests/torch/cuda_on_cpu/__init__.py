@@ -9,7 +9,9 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import headway
@@ -34,3 +36,17 @@ def compiled(source_file: str, wrappers: str) -> ctypes.CDLL:
     done = subprocess.run([*command, str(program), "-o", str(library)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(library))
+
+
+def pointer(array: Any) -> Any:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:
+    """A batch of matrices (n+1, n+1) with nan wherever no arc is, and its lengths."""
+    scores = np.full((len(sentences), nodes, nodes), np.nan, dtype)
+    for b, own in enumerate(sentences):
+        size = len(own)
+        scores[b, :size, 1:size] = own[:, 1:]
+        scores[b, np.arange(size), np.arange(size)] = np.nan
+    return scores, np.array([len(own) - 1 for own in sentences])

@@ -323,7 +323,7 @@ __device__ __forceinline__ Number weight(const Chart& at, int h, int m, double g
     return Weight<Number>::of(double(score), slope);
 }
 
-// Fills W and the root's weights.
+// Fills W and the root's weights, for which the next barrier is `inside`'s.
 template <class Chart>
 __device__ Units load(const Chart& at) {
     using X = typename Chart::X;
@@ -364,7 +364,6 @@ __device__ Units load(const Chart& at) {
     } else {  // no arc leads to the root
         for (int h = threadIdx.x; h <= at.n; h += blockDim.x) at.w()[h * pitch] = Weight<X>::of(-infinity(), 0.0);
     }
-    sync_block();
     return units;
 }
 
