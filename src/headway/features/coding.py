@@ -83,7 +83,7 @@ class Coder:
         cls, fields: Mapping[str, Sequence[str]], feats: Sequence[str], clusters: Clusters = NO_CLUSTERS
     ) -> Coder:
         """The coder that numbers these values in this order, as a saved model lists them."""
-        if set(fields) != set(FIELDS) or not all(isinstance(v, str) for v in chain(feats, *fields.values())):
+        if set(fields) != set(FIELDS) or not set(map(type, chain(feats, *fields.values()))) <= {str}:
             raise TemplateError(f"a coder needs text values for the fields {', '.join(FIELDS)}")
         return cls({field: numbered(fields[field], _FIRST) for field in FIELDS}, numbered(feats, 0), clusters)
 
