@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers unit fuzz soak test-lowest format docs embedded clean
+.PHONY: demo test lint types layers unit fuzz soak gpu-test test-lowest format docs embedded clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,10 @@ fuzz: $(VENV)/ready
 # An hour of parsing random text with kills, full disks and closed pipes: `make soak SECONDS=600`.
 soak: $(VENV)/ready
 	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+# What needs an NVIDIA GPU: the kernels beside those of the CPU. `benchmarks/gpu.py` measures them.
+gpu-test: $(VENV)/ready
+	$(BIN)/python -m pytest tests/torch/test_gpu.py
 
 # The tests on the lowest and the newest versions of the dependencies, on every Python at hand; TESTS= chooses some.
 test-lowest: $(VENV)/ready

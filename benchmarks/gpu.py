@@ -15,6 +15,7 @@ import json
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -32,13 +33,14 @@ import headway
 from headway.torch import TreeDistribution
 
 SHAPES = ((4096, 32), (1024, 64), (256, 128))
-REPEATS, WARM, PAUSE = 50, 5, 400_000  # PAUSE in cycles
+REPEATS, WARM = 50, 5
+PAUSE, LONG_PAUSE = 1_000_000, 10_000_000  # cycles: longer than the host takes to queue a call
 SUPAR_MASK = -1e4
 HARD, HARD_BATCH, HARD_WORDS = 1_000_000, 4096, 32
 Row = dict[str, Any]
 
 
-def microseconds(run: Callable[[], Any], repeats: int = REPEATS) -> float:
+def microseconds(run: Callable[[], Any], repeats: int = REPEATS, pause: int = PAUSE) -> float:
     """Median time of a call on the GPU."""
     for _ in range(min(WARM, repeats)):
         run()
@@ -46,13 +48,24 @@ def microseconds(run: Callable[[], Any], repeats: int = REPEATS) -> float:
     times = []
     for _ in range(repeats):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(PAUSE)
+        torch.cuda._sleep(pause)
         start.record()
         run()
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end) * 1e3)
     return float(median(times))
+
+
+def microseconds_in_a_row(run: Callable[[], Any], repeats: int = 200) -> float:
+    """Mean time of calls in a row, in which the host is the slower of the two if this exceeds the GPU's time."""
+    run()
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - started) / repeats * 1e6
 
 
 def draw(batch: int, n: int, scale: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -202,11 +215,12 @@ def training_step(scores: Tensor, lengths: Tensor, projective: bool) -> Row:
         given.grad = None
         loss(given).backward()
 
-    forward, both = microseconds(lambda: loss(given)), microseconds(step)
+    forward, both = microseconds(lambda: loss(given), pause=LONG_PAUSE), microseconds(step, pause=LONG_PAUSE)
     kind = "projective" if projective else "non-projective"
     return {
         "what": f"training step of log Z in torch.compile, {kind}", "B": len(scores), "n": scores.shape[1] - 1,
         "forward": forward, "forward + backward": both, "ratio": both / forward,
+        "forward + backward, calls in a row": microseconds_in_a_row(step),
     }  # fmt: skip
 
 

@@ -9,72 +9,69 @@ import numpy as np
 import pytest
 
 from headway.inference import TreeDistribution
-from tests.torch.cuda_on_cpu import compiled
+from tests.torch.cuda_on_cpu import compiled, padded, pointer
 
 WRAPPERS = """
 template <class T, class X, int N, bool MULTI>
 void registers(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
-               const int* which, int* rest) {
+               int* which, int* rest) {
+    int done = 0;
     const size_t bytes = sizeof(X) * workspace_size(N, 2) * threads_of_block(N, 2) / (2 * N);
     cuda_on_cpu::launch(matrix_tree_marginals<T, X, N, MULTI>, 2, threads_of_block(N, 2), bytes,
-                        scores, f, lengths, batch, nodes, log_z, mu, which, rest);
+                        scores, f, lengths, batch, nodes, log_z, mu, which, &done, rest);
 }
 template <class T, class X, int N, bool MULTI>
-void sums(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which, int* rest) {
+void alone(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, int* which, int* rest) {
+    int done = 0;
     const size_t bytes = sizeof(X) * workspace_size(N, 1) * threads_of_block(N, 1) / N;
     cuda_on_cpu::launch(matrix_tree_log_partition<T, X, N, MULTI>, 2, threads_of_block(N, 1), bytes,
-                        scores, lengths, batch, nodes, log_z, which, rest);
+                        scores, lengths, batch, nodes, log_z, which, &done, rest);
 }
 #define BOTH(T, X, NAME, N) \\
     extern "C" void registers_##T##_##NAME##_##N( \\
         const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, \\
-        const int* which, int* rest, bool multi) { \\
+        int* which, int* rest, bool multi) { \\
         (multi ? registers<T, X, N, true> : registers<T, X, N, false>)( \\
             scores, f, lengths, batch, nodes, log_z, mu, which, rest); \\
     } \\
     extern "C" void sums_##T##_##NAME##_##N( \\
-        const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which, int* rest, \\
+        const T* scores, const long long* lengths, int batch, int nodes, T* log_z, int* which, int* rest, \\
         bool multi) { \\
-        (multi ? sums<T, X, N, true> : sums<T, X, N, false>)(scores, lengths, batch, nodes, log_z, which, rest); \\
+        (multi ? alone<T, X, N, true> : alone<T, X, N, false>)(scores, lengths, batch, nodes, log_z, which, rest); \\
     }
+extern "C" void rest(const float* scores, const long long* lengths, int nodes, float* log_z, float* mu, int* which,
+                     bool multi) {
+    int done = 0;
+    const size_t bytes = std::max<size_t>(8 * workspace_size(32, 2), 16 * walks::walk_numbers(nodes - 1));
+    cuda_on_cpu::launch(multi ? matrix_tree_rest<float, 32, true> : matrix_tree_rest<float, 32, false>, 2, 64, bytes,
+                        scores, lengths, nodes, log_z, mu, which, &done);
+}
 BOTH(float, float, float, 8) BOTH(float, float, float, 16) BOTH(float, float, float, 32) BOTH(float, float, float, 64)
 BOTH(float, double, double, 8) BOTH(double, double, double, 32) BOTH(double, Dual<double>, dual, 16)
 """
 
 WALKS = """
 template <class T, bool MULTI>
-void walks(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, T* covariance,
-           const int* rest) {
-    cuda_on_cpu::launch(escape_walks_marginals<T, MULTI>, 2, 64, sizeof(Extended<T>) * walk_numbers(nodes - 1),
-                        scores, lengths, batch, nodes, log_z, mu, rest, (char*)nullptr);
-    std::vector<char> workspace(2 * sizeof(Sloped<Extended<T>>) * walk_numbers(nodes - 1));
+void all(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, T* covariance,
+           int* which) {
+    int done = 0;
+    std::vector<int> again(which ? which : &done, which ? which + 1 + which[0] : &done);
+    cuda_on_cpu::launch(escape_walks_marginals<T, MULTI>, 2, 64, sizeof(Extended<T>) * walks::walk_numbers(nodes - 1),
+                        scores, lengths, batch, nodes, log_z, mu, which, &done, (char*)nullptr);
+    std::vector<char> workspace(2 * sizeof(Sloped<Extended<T>>) * walks::walk_numbers(nodes - 1));
     cuda_on_cpu::launch(escape_walks_covariance<T, MULTI>, 2, 64, 0,
-                        scores, f, lengths, batch, nodes, covariance, rest, workspace.data());
+                        scores, f, lengths, batch, nodes, covariance, which ? again.data() : nullptr, &done,
+                        workspace.data());
 }
 #define BOTH(T) \\
     extern "C" void walks_##T(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, \\
-                              T* mu, T* covariance, const int* rest, bool multi) { \\
-        (multi ? walks<T, true> : walks<T, false>)(scores, f, lengths, batch, nodes, log_z, mu, covariance, rest); \\
+                              T* mu, T* covariance, int* which, bool multi) { \\
+        (multi ? all<T, true> : all<T, false>)(scores, f, lengths, batch, nodes, log_z, mu, covariance, which); \\
     }
 BOTH(float) BOTH(double)
 """
 
 Results = tuple[Any, ...]
-
-
-def pointer(array: Any) -> Any:
-    return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
-
-
-def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:
-    """A batch with nan wherever no arc is."""
-    scores = np.full((len(sentences), nodes, nodes), np.nan, dtype)
-    for b, own in enumerate(sentences):
-        size = len(own)
-        scores[b, :size, :size] = own
-        scores[b, np.arange(size), np.arange(size)] = np.nan
-        scores[b, :, 0] = np.nan
-    return scores, np.array([len(own) - 1 for own in sentences])
 
 
 def in_registers(
@@ -92,6 +89,7 @@ def in_registers(
     log_z, mu = np.full(len(scores), np.nan, dtype), np.full_like(scores, np.nan)
     rest = np.zeros(1 + len(scores), np.int32)
     chosen = None if which is None else np.array([len(which), *which], np.int32)
+    again = None if chosen is None else chosen.copy()  # a kernel empties the list it reads
     library = compiled("matrix_tree.cu", WRAPPERS)
     name = f"{'float' if dtype is np.float32 else 'double'}_{numbers}_{size}"
     arrays = [pointer(array) for array in (scores, f, lengths)]
@@ -99,8 +97,9 @@ def in_registers(
     shape = (len(scores), scores.shape[1])
     getattr(library, f"registers_{name}")(*arrays, *shape, *results, ctypes.c_bool(multi_root))
     left = sorted(rest[1 : 1 + rest[0]].tolist())
+    assert chosen is None or chosen[0] == 0
     if f is None:
-        check_sums_alone(getattr(library, f"sums_{name}"), scores, lengths, chosen, log_z, left, multi_root)
+        check_sums_alone(getattr(library, f"sums_{name}"), scores, lengths, again, log_z, left, multi_root)
     return log_z, mu, left
 
 
@@ -215,6 +214,22 @@ def test_what_registers_cannot_hold_is_left_to_others() -> None:
         check(sentences[b], False, log_z[b], mu[b], 2e-6)
     assert np.isnan(mu[rest]).all()  # as it was
     assert np.isnan(log_z[rest]).all()
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_one_kernel_for_all_that_is_left(multi_root: bool) -> None:
+    """Double numbers for masks and some width, walks for more; the list is empty afterwards."""
+    rng = np.random.default_rng(13)
+    sentences = [random(rng, 7, 1), np.where(rng.random((9, 9)) < 0.3, -np.inf, random(rng, 8, 3)), random(rng, 8, 200)]
+    sentences[1][0] = random(rng, 8, 1)[0]
+    scores, lengths = padded(sentences, 9, np.float32)
+    log_z, mu, which = np.full(3, np.nan, np.float32), np.full_like(scores, np.nan), np.array([2, 2, 1], np.int32)
+    arrays = [pointer(array) for array in (log_z, mu, which)]
+    compiled("matrix_tree.cu", WRAPPERS).rest(pointer(scores), pointer(lengths), 9, *arrays, ctypes.c_bool(multi_root))
+    assert which[0] == 0
+    assert np.isnan(log_z[0])
+    for b in (1, 2):
+        check(sentences[b], multi_root, log_z[b], mu[b], 2e-6)
 
 
 HARD = {

@@ -39,7 +39,7 @@ def compiled(source_file: str, wrappers: str) -> ctypes.CDLL:
 
 
 def pointer(array: Any) -> Any:
-    return array.ctypes.data_as(ctypes.c_void_p)
+    return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
 
 
 def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:

@@ -2,17 +2,18 @@
 
 A sentence whose weights a tier cannot hold is put into a list on the device, which the next tier reads: float numbers,
 then double ones, then such with an exponent of their own. Non-projective trees have their tables in registers in the
-first two (`matrix_tree.cu`), in memory in the last (`escape_walks.cu`); projective ones have a chart in shared memory
-(`eisner.cu`). The next tier is always launched, and finds an empty list most often, so that nothing waits for the host.
-Only where a later tier needs more memory than a multiprocessor has, in sentences of more than 60 words or so, the host
-looks first whether there is anything to do.
+first two (`matrix_tree.cu`), in memory in the last (`escape_walks.cu`); up to 32 words, one kernel does both the second
+and the last. Projective ones have a chart in shared memory (`eisner.cu`). The next tier is always launched, and finds
+an empty list most often, so that nothing waits for the host. Only where a later tier needs more memory than a
+multiprocessor has, in sentences of more than 60 words or so, the host looks first whether there is anything to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -26,8 +27,9 @@ _TIERS = {torch.float32: ("float", "double"), torch.float64: ("double",)}
 _SLOPES = ("Dual<double>",)
 _SIZES = (8, 16, 32, 64, 128)  # words of a table in registers
 _MOST_WORDS = {"float": 128, "double": 64, "Dual<double>": 64}
-_PLACES = (8, 16, 24, 32, 40, 48, 64, 80, 96)  # of a chart
+_PLACES = (17, 33, 65, 97)  # of a chart, whose rows take the next number that is 1 modulo 32
 _PARTS = 2  # threads that share a span of a chart
+_SMALL = 32  # words of sentences whose second and last tier are one kernel
 _WALK_THREADS = 128
 _MOST_BLOCKS = 16  # of a multiprocessor, where sentences are few or small
 
@@ -69,11 +71,23 @@ class _Work:
         """The numbers of the tiers that not every sentence gets through."""
         return _TIERS[self.scores.dtype] if self.f is None else _SLOPES
 
-    def lists(self) -> Tensor:
-        """An empty list of sentences for each of these tiers: how many there are, and their numbers."""
-        lists = self.scores.new_empty((len(self.numbers), 1 + self.batch), dtype=torch.int32)
-        lists[:, 0] = 0
-        return lists
+
+@dataclass(frozen=True)
+class _Lists:
+    """Sentences that a tier leaves to the next, for two tiers: how many, and their numbers; and a count of blocks."""
+
+    which: Tensor
+    done: Tensor
+
+    @classmethod
+    def of(cls, batch: int, device: torch.device) -> _Lists:
+        """Empty lists for so many sentences."""
+        which = torch.zeros((2, 1 + batch), dtype=torch.int32, device=device)
+        return cls(which, torch.zeros(2, dtype=torch.int32, device=device))
+
+    @property
+    def capacity(self) -> int:
+        return self.which.shape[1] - 1
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,9 @@ class CudaKernels:
     """All four classes of trees on one device, in float32 and float64."""
 
     device: int
+    # The kernels that read lists leave them empty, so each stream keeps its own; one call at a time may use them.
+    _kept: dict[int, _Lists] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """log Z (B,)."""
@@ -121,46 +138,74 @@ class CudaKernels:
             return
         if work.trees.projective:
             self._charts(work, log_z, arcs)
-        else:
-            self._walks(work, log_z, arcs, self._tables(work, log_z, arcs))
+            return
+        with self._lock:
+            self._tables_and_walks(work, log_z, arcs, self._lists(work))
 
-    def _tables(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> Tensor | None:
-        """Non-projective trees with tables in registers; the sentences left over, None if that is all of them."""
+    def _lists(self, work: _Work) -> _Lists:
+        """Empty lists for the current stream. A graph that is captured has its own."""
+        device = work.scores.device
+        if torch.cuda.is_current_stream_capturing():
+            return _Lists.of(work.batch, device)
+        stream = torch.cuda.current_stream(device).cuda_stream
+        kept = self._kept.get(stream)
+        if kept is None or kept.capacity < work.batch:
+            kept = self._kept[stream] = _Lists.of(work.batch, device)
+        return kept
+
+    def _tables_and_walks(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, lists: _Lists) -> None:
+        """Non-projective trees: tables in registers as far as there are any for so many words, then walks."""
         halves = 1 if arcs is None else 2
-        which: Tensor | None = None
-        for numbers, rest in zip(work.numbers, work.lists(), strict=True):
+        quantity, arguments = _quantity(work, log_z, arcs)
+        which, done = None, None  # at first, all sentences
+        for numbers, rest, counter in zip(work.numbers, lists.which, lists.done, strict=False):
             size = next((size for size in _SIZES if work.nodes - 1 <= size <= _MOST_WORDS[numbers]), None)
             if size is None:
                 continue
+            if which is not None and work.nodes <= _SMALL + 1:
+                self._rest(work, log_z, arcs, which, done)
+                return
             threads = max(64, halves * size)
             groups = threads // (halves * size)
             shared = _BYTES[numbers] * groups * _table_numbers(size, halves)
             blocks = -(-work.batch // groups)
-            if which is not None:
-                blocks = min(blocks, self._blocks(shared))
-            quantity, arguments = _quantity(work, log_z, arcs)
             name = f"matrix_tree_{quantity}<{work.real}, {numbers}, {size}, {work.multi_root}>"
-            kernel(self.device, "matrix_tree.cu", name, shared).launch(blocks, threads, shared, *arguments, which, rest)
-            which = rest
-        return which
+            kernel(self.device, "matrix_tree.cu", name, shared).launch(
+                blocks if which is None else min(blocks, self._blocks(shared)),
+                threads, shared, *arguments, which, done, rest,
+            )  # fmt: skip
+            which, done = rest, counter
+        self._walks(work, log_z, arcs, which, done)
 
-    def _walks(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, which: Tensor | None) -> None:
-        """Non-projective trees at any scale and of any length: the sentences in a list, or all."""
-        number = 16 if work.f is None else 24
-        size = number * max(1, _walk_numbers(work.nodes - 1))
+    def _rest(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, which: Tensor, done: Tensor | None) -> None:
+        """What float numbers could not hold of short sentences: double numbers and walks in one kernel."""
+        shared = max(_BYTES["double"] * _table_numbers(_SMALL, 2), _walk_bytes(work))
+        name = f"matrix_tree_rest<{work.real}, {_SMALL}, {work.multi_root}>"
+        kernel(self.device, "matrix_tree.cu", name, shared).launch(
+            min(work.batch, self._blocks(shared)),
+            2 * _SMALL, shared, work.scores, work.lengths, work.nodes, log_z, arcs, which, done,
+        )  # fmt: skip
+
+    def _walks(
+        self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, which: Tensor | None, done: Tensor | None
+    ) -> None:
+        """Any scale and any length: the sentences in a list, or all."""
+        size = _walk_bytes(work)
         if which is not None and size > self._shared_memory and _is_empty(which):
             return
         name = f"escape_walks_{'marginals' if work.f is None else 'covariance'}<{work.real}, {work.multi_root}>"
         given = (work.scores, work.lengths) if work.f is None else (work.scores, work.f, work.lengths)
         results = (log_z, arcs) if work.f is None else (arcs,)
-        arguments = (*given, work.batch, work.nodes, *results, which)
+        arguments = (*given, work.batch, work.nodes, *results, which, done)
         self._launch(work, "escape_walks.cu", name, _WALK_THREADS, size, *arguments)
 
     def _charts(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> None:
         """Projective trees."""
         last = _EXTENDED if work.f is None else _SLOPED
+        lists = work.scores.new_empty((len(work.numbers), 1 + work.batch), dtype=torch.int32)
+        lists[:, 0] = 0
         which: Tensor | None = None
-        for numbers, rest in zip((*work.numbers, last), (*work.lists(), None), strict=True):
+        for numbers, rest in zip((*work.numbers, last), (*lists, None), strict=True):
             cell = 3 * _BYTES[numbers] if arcs is None else 4 * _BYTES[numbers] + work.scores.element_size()
             places, size = self._chart(work, cell)
             if which is not None and not places and _is_empty(which):
@@ -234,9 +279,11 @@ def _line_numbers(n: int) -> int:
     return 0 if n <= 32 else max(4 * n + 4, 2 * _line_numbers(n // 2))
 
 
-def _walk_numbers(n: int) -> int:
-    """Numbers of memory that `escape_walks.cu` needs: weights, escapes, and a table for each level."""
-    return 2 * n * (n + 1) + sum(size * (size + 1) for size in _levels(n))
+def _walk_bytes(work: _Work) -> int:
+    """Bytes of memory that `walks.cuh` needs for weights, escapes, and a table for each level."""
+    n = work.nodes - 1
+    numbers = 2 * n * (n + 1) + sum(size * (size + 1) for size in _levels(n))
+    return max(1, numbers) * (16 if work.f is None else 24)
 
 
 def _levels(n: int) -> Iterator[int]:

@@ -17,13 +17,13 @@
 // *Numbers.* X is float, double or Dual<double>. Weights are relative to each word's largest. If no arc is forbidden and
 // none is more than SAFE_SPREAD below it, entries only grow, and no product of two underflows. A forbidden arc counts as
 // one of FORBIDDEN_LOG in double numbers; what trees with such arcs have together is bounded by the rows' sums, and must be
-// less than 1e-16 of Z. Sentences that do not meet this are left to the next kernel: `rest[0]` counts them, and their
-// numbers follow. After float comes double, after double `escape_walks.cu`.
+// less than 1e-16 of Z. Sentences that do not meet this are left to the next kernel, in the list `rest`. After float comes
+// double, after double walks at any scale.
 //
 // Shapes: scores, f, mu and slope (batch, nodes, nodes) [head, modifier]; lengths and log_z (batch,). N >= nodes - 1 is
 // 8, 16, 32, 64 or 128. O(n^3) operations; every score is read and every result written once.
 
-#include "numbers.cuh"
+#include "walks.cuh"
 
 template <class R>
 constexpr double SAFE_SPREAD = 300.0;
@@ -577,7 +577,7 @@ __device__ __forceinline__ void normalise(
 // --------------------------------------------------------------------------------------------------------- kernels
 //
 // A block has threads_of_block(N, HALVES) threads, and for each of its sentences workspace_size(N, HALVES) numbers of
-// shared memory. Sentences are `which[1:]`, `which[0]` of them, or all if it is null. Grid: as many blocks as one likes.
+// shared memory. Sentences are those of the list `which`, or all if it is null. Grid: as many blocks as one likes.
 
 template <class T, class X, int N, int HALVES, bool MULTI>
 struct Block {
@@ -586,51 +586,82 @@ struct Block {
     // Calls `work(sentence, place, space, number, wanted)`; threads without a sentence repeat one, unwanted.
     template <class Work>
     static __device__ __forceinline__ void each(
-        const T* scores, const T* f, const long long* lengths, int batch, int nodes, const int* which, char* shared, Work work
+        const T* scores, const T* f, const long long* lengths, int batch, int nodes, List which, char* shared, Work work
     ) {
-        const int group = threadIdx.x / (HALVES * N), count = which ? which[0] : batch;
+        const int group = threadIdx.x / (HALVES * N), count = which.count(batch);
         const Place<N, HALVES> place(threadIdx.x % (HALVES * N));
         X* space = reinterpret_cast<X*>(shared) + group * workspace_size(N, HALVES);
         for (int start = blockIdx.x * GROUPS; start < count; start += gridDim.x * GROUPS) {
             const bool wanted = start + group < count;
-            const int chosen = wanted ? start + group : count - 1;
-            const long long number = which ? which[1 + chosen] : chosen, cells = number * nodes * nodes;
+            const long long number = which.number(wanted ? start + group : count - 1), cells = number * nodes * nodes;
             work(Sentence<T>{scores + cells, f ? f + cells : nullptr, int(lengths[number]), nodes}, place, space, number, wanted);
             if (start + int(gridDim.x) * GROUPS < count) place.sync();
         }
+        which.empty();
     }
 };
 
-// log Z (unless it is null) and marginals; their derivatives in the direction f if X is Dual.
+// log Z, unless it is null, and marginals, or if X is Dual their derivatives, of one sentence, if it is wanted. False if X
+// cannot hold its weights.
+template <class T, class X, int N, bool MULTI>
+__device__ __forceinline__ bool sums(
+    const Sentence<T>& sentence, const Place<N, 2>& place, X* space, bool wanted, T* log_z, T* mu
+) {
+    X* escape = space + N * weights_stride(N);
+    X* below = escape + N * escapes_stride(N);
+    const Scale scale = fill<X, T, N, 2, MULTI>(sentence, place, space, reinterpret_cast<double*>(below));
+    Extended<double> z{1.0, 0};
+    place.sync();
+    solve_half<X, N, MULTI>(
+        space, weights_stride(N), below + place.half * handed_down(N), escape, escapes_stride(N), 0, place.half * (N / 2),
+        place.t % N, 1 + place.half, below + 2 * handed_down(N) + place.half * lines_size(N), z, place.half == 0
+    );
+    // A barrier is in there: escapes are known to all threads after it.
+    const double value = log_of_product<T>(z, place, reinterpret_cast<Extended<double>*>(below));
+    if constexpr (2 * N <= 32) place.sync();
+    const bool good = sentence.n == 0 || scale.safe && masks_hold(scale, value, sentence.n);
+    if (wanted && good && log_z && place.t == 0) *log_z = T(sentence.n == 0 ? 0.0 : value + scale.shift);
+    normalise<X, T, N>(
+        sentence, place, space, escape, below + (2 * N > 32 ? 64 : 0), sizeof(X) > 4 && scale.masked,
+        wanted && good ? mu : nullptr
+    );
+    return good;
+}
+
 template <class T, class X, int N, bool MULTI>
 __global__ void __launch_bounds__(threads_of_block(N, 2), blocks<X>(N)) matrix_tree_marginals(
-    const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, const int* which, int* rest
+    const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, int* which, int* done,
+    int* rest
 ) {
     SHARED_MEMORY(shared);
     Block<T, X, N, 2, MULTI>::each(
-        scores, f, lengths, batch, nodes, which, shared,
+        scores, f, lengths, batch, nodes, {which, done}, shared,
         [&](const Sentence<T>& sentence, const Place<N, 2>& place, X* space, long long number, bool wanted) {
-            X* escape = space + N * weights_stride(N);
-            X* below = escape + N * escapes_stride(N);
-            double* doubles = reinterpret_cast<double*>(below);
-            const Scale scale = fill<X, T, N, 2, MULTI>(sentence, place, space, doubles);
-            Extended<double> z{1.0, 0};
-            place.sync();
-            solve_half<X, N, MULTI>(
-                space, weights_stride(N), below + place.half * handed_down(N), escape, escapes_stride(N), 0, place.half * (N / 2),
-                place.t % N, 1 + place.half, below + 2 * handed_down(N) + place.half * lines_size(N), z, place.half == 0
+            T* own_log_z = log_z ? log_z + number : nullptr;
+            const bool good = sums<T, X, N, MULTI>(
+                sentence, place, space, wanted, own_log_z, mu ? mu + number * nodes * nodes : nullptr
             );
-            // A barrier is in there: escapes are known to all threads after it.
-            const double value = log_of_product<T>(z, place, reinterpret_cast<Extended<double>*>(below));
-            if constexpr (2 * N <= 32) place.sync();
-            const bool good = sentence.n == 0 || scale.safe && masks_hold(scale, value, sentence.n);
-            if (wanted && place.t == 0) {
-                if (!good) rest[1 + atomicAdd(rest, 1)] = int(number);
-                if (good && log_z) log_z[number] = T(sentence.n == 0 ? 0.0 : value + scale.shift);
-            }
-            normalise<X, T, N>(
-                sentence, place, space, escape, below + (2 * N > 32 ? 64 : 0), sizeof(X) > 4 && scale.masked,
-                wanted && good ? mu + number * nodes * nodes : nullptr
+            if (!good && wanted && place.t == 0) rest[1 + atomicAdd(rest, 1)] = int(number);
+        }
+    );
+}
+
+// What float numbers could not hold, in one kernel: with double ones, or if these cannot either, at any scale. N >= 32, so
+// that a block has one sentence at a time; shared memory for whichever of the two needs more. mu may be null.
+template <class T, int N, bool MULTI>
+__global__ void __launch_bounds__(threads_of_block(N, 2)) matrix_tree_rest(
+    const T* scores, const long long* lengths, int nodes, T* log_z, T* mu, int* which, int* done
+) {
+    SHARED_MEMORY(shared);
+    Block<T, double, N, 2, MULTI>::each(
+        scores, nullptr, lengths, 0, nodes, {which, done}, shared,
+        [&](const Sentence<T>& sentence, const Place<N, 2>& place, double* space, long long number, bool) {
+            T* own_mu = mu ? mu + number * nodes * nodes : nullptr;
+            if (sums<T, double, N, MULTI>(sentence, place, space, true, log_z + number, own_mu)) return;
+            __syncthreads();
+            walks::walk_sentence<Extended<T>, T, MULTI>(
+                sentence.scores, nullptr, sentence.n, nodes, log_z + number, own_mu, nullptr,
+                reinterpret_cast<Extended<T>*>(shared)
             );
         }
     );
@@ -639,11 +670,11 @@ __global__ void __launch_bounds__(threads_of_block(N, 2), blocks<X>(N)) matrix_t
 // log Z alone: one group eliminates all words but the first.
 template <class T, class X, int N, bool MULTI>
 __global__ void __launch_bounds__(threads_of_block(N, 1)) matrix_tree_log_partition(
-    const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which, int* rest
+    const T* scores, const long long* lengths, int batch, int nodes, T* log_z, int* which, int* done, int* rest
 ) {
     SHARED_MEMORY(shared);
     Block<T, X, N, 1, MULTI>::each(
-        scores, nullptr, lengths, batch, nodes, which, shared,
+        scores, nullptr, lengths, batch, nodes, {which, done}, shared,
         [&](const Sentence<T>& sentence, const Place<N, 1>& place, X* space, long long number, bool wanted) {
             X* lines = space + N * weights_stride(N);
             double* doubles = reinterpret_cast<double*>(lines);

@@ -17,6 +17,22 @@ __device__ __forceinline__ void sync_named(int name, int count) {
 #define SHARED_MEMORY(name) extern __shared__ __align__(16) char name[]
 #endif
 
+// Sentences that one kernel leaves to the next: which[0] of them, their numbers behind it; null for all of a batch. The
+// kernel that reads a list empties it: the last of its blocks to finish, by the count `done`, which ends as it began.
+struct List {
+    int* which;
+    int* done;
+    __device__ __forceinline__ int count(int batch) const { return which ? which[0] : batch; }
+    __device__ __forceinline__ int number(int i) const { return which ? which[1 + i] : i; }
+    __device__ __forceinline__ void empty() const {
+        if (!which) return;
+        __syncthreads();
+        if (threadIdx.x > 0 || atomicAdd(done, 1) < int(gridDim.x) - 1) return;
+        which[0] = 0;
+        *done = 0;
+    }
+};
+
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr double LOG2_E = 1.4426950408889634, LN_2 = 0.6931471805599453, LN_2_REST = 2.3190468138462996e-17;
 constexpr double LARGEST_LOG = 5e11;  // of a weight, in nats; lower ones are as good as this
