@@ -1,6 +1,6 @@
 """`headway.torch` on a GPU: speed beside torch-struct, SuPar and torch.linalg, accuracy, hard cases, memory.
 
-    python benchmarks/gpu.py [--output benchmarks/results/gpu.json] [--only speed accuracy hard memory]
+    python benchmarks/gpu.py --commit $(git rev-parse --short HEAD) --output benchmarks/results/gpu.json
 
 Times are medians of 50 by CUDA events, all on one stream, with the launches queued behind a pause so that the host's
 time is not part of them. Peers run in the same process, where they are installed; `supar.structs` is loaded without the
@@ -332,13 +332,12 @@ def memory() -> Iterator[Row]:
 SECTIONS = {"speed": speed, "accuracy": accuracy, "hard": hard, "memory": memory}
 
 
-def machine() -> Row:
+def machine(commit: str) -> Row:
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {
         "device": torch.cuda.get_device_name(), "driver": driver, "cuda": torch.version.cuda,
-        "torch": torch.__version__, "headway": headway.__version__, "commit": commit.stdout.strip(),
+        "torch": torch.__version__, "headway": headway.__version__, "commit": commit,
         "python": platform.python_version(), "date": datetime.now(UTC).date().isoformat(), "dtype": "float32",
         "repeats": REPEATS,
     }  # fmt: skip
@@ -347,6 +346,7 @@ def machine() -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="a JSON file of the results; sections not run stay as they are")
+    parser.add_argument("--commit", default="unknown", help="what to call the code that is measured")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     options = parser.parse_args()
     known = json.loads(options.output.read_text("utf-8")) if options.output and options.output.exists() else {}
@@ -355,7 +355,7 @@ def main() -> None:
         for row in SECTIONS[name]():
             print(name, json.dumps({k: round(v, 8) if isinstance(v, float) else v for k, v in row.items()}), flush=True)
             rows.append(row)
-        known[name] = {"machine": machine(), "rows": rows}
+        known[name] = {"machine": machine(options.commit), "rows": rows}
         if options.output:
             options.output.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
 
