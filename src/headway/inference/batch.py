@@ -8,7 +8,7 @@ sums would round away what tells trees apart, so `first_order` hands them to `an
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,7 +186,7 @@ def allowed(batch: Batch) -> NDArray[np.bool_]:
 
 
 def over_sentences(
-    run: Callable[[int, int], None], batch: Batch, work: float, executor: Executor, grain: int = 1
+    run: Callable[[int, int], None], batch: Sized, work: float, executor: Executor, grain: int = 1
 ) -> None:
     """Call `run(start, stop)` on slices that cover the batch, on as many workers as `work` operations are worth."""
     run_slices(run, len(batch), executor, grain=grain, most=int(work / _WORK_PER_WORKER) + 1)

@@ -1,7 +1,8 @@
 """`Kernels` for tensors on the CPU: those of `headway.inference`, compiled by Numba.
 
-float64 tensors are handed over and returned without a copy; float32 ones are computed in float64. As many threads run
-as torch has been allowed (`torch.set_num_threads`). This is the only module of `headway.torch` that needs Numba.
+float64 tensors are handed over and returned without a copy. So are float32 ones where `side_by_side` computes log Z and
+marginals in float32; everything else takes a copy in float64. As many threads run as torch has been allowed
+(`torch.set_num_threads`). This is the only module of `headway.torch` that needs Numba.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headway.arrays import TreeClass
-from headway.inference import sampling
+from headway.inference import sampling, side_by_side
 from headway.inference.batch import Batch, as_batch
 from headway.inference.first_order import tree_sums, try_arc_covariances, try_arc_marginals, try_best_heads
 from headway.parallel import Executor, executor_for
@@ -24,10 +25,26 @@ class NumbaKernels:
 
     def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """log Z (B,)."""
+        if _in_float32(scores, trees):
+            log_z, computed = side_by_side.log_partition(
+                scores.detach().numpy(), lengths.numpy(), single_root=trees.single_root, executor=_executor()
+            )
+            rest = ~computed
+            if rest.any():
+                log_z[rest] = tree_sums(_batch(scores[rest], lengths[rest]), trees, _executor())
+            return _like(scores, log_z)
         return _like(scores, tree_sums(_batch(scores, lengths), trees, _executor()))
 
     def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
         """log Z (B,) and marginals."""
+        if _in_float32(scores, trees):
+            log_z, singles, computed = side_by_side.marginals(
+                scores.detach().numpy(), lengths.numpy(), single_root=trees.single_root, executor=_executor()
+            )
+            rest = ~computed
+            if rest.any():
+                log_z[rest], singles[rest] = try_arc_marginals(_batch(scores[rest], lengths[rest]), trees, _executor())
+            return _like(scores, log_z), torch.from_numpy(singles)
         log_z, mu = try_arc_marginals(_batch(scores, lengths), trees, _executor())
         return _like(scores, log_z), _like(scores, mu)
 
@@ -54,6 +71,10 @@ class NumbaKernels:
             drawn = sampling.sample(sentence, np.ascontiguousarray(own), k, rng, trees, _executor())
             result[b, :, :nodes] = torch.from_numpy(drawn)
         return result
+
+
+def _in_float32(scores: Tensor, trees: TreeClass) -> bool:
+    return scores.dtype == torch.float32 and not trees.projective
 
 
 def _batch(scores: Tensor, lengths: Tensor) -> Batch:
