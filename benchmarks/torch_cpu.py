@@ -1,7 +1,7 @@
 """`headway.torch` on CPU tensors beside torch-struct, in float32, one thread, in one process.
 
-    PYTHONPATH=.peers python benchmarks/torch_cpu.py    # writes results/torch_cpu.json and .md
-    python benchmarks/torch_cpu.py --quick              # prints only
+    python benchmarks/torch_cpu.py            # writes results/torch_cpu.* (README.md: with which libraries)
+    python benchmarks/torch_cpu.py --quick    # prints only
 
 log Z and marginals of a batch of non-projective sentences, through the public classes. Scores are random normal
 numbers, rounded to float32. The answers must agree: torch-struct's with what its matrix really holds (`peers`), ours
