@@ -127,7 +127,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Time headway.torch on the CPU beside torch-struct.")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; nothing is written")
     options = parser.parse_args()
-    packages = {"headway": None, "numpy": None, "numba": None}
+    packages: dict[str, str | None] = {"headway": None, "numpy": None, "numba": None}
     packages |= {name: peers.PACKAGES[name].missing for name in ("torch", "torch-struct")}
     signed = harness.signature(
         packages, commit=commit(), seed=SEED, options={"quick": options.quick, "sentences": SENTENCES}
