@@ -10,7 +10,7 @@
 // Thread (a, b) of a group of A x B has the rows a, a + A, ... and the columns b, b + B, ... of its table: what one pivot
 // has to tell a thread is one number per row and one per column, rather than one per cell, and the rows and columns that
 // are still there stay evenly shared out. Loops over the rows and columns of a thread are unrolled, so that each register
-// has a constant index; the loop over the threads that hold the pivot is not.
+// has a constant index; so is the loop over the threads that hold the pivot, in groups of one warp.
 //
 // Words beyond a sentence's end, up to N, all have word 1 as their only head, and are nobody's head.
 //
@@ -32,8 +32,7 @@ constexpr double SAFE_SPREAD<float> = 37.0;
 constexpr double FORBIDDEN_LOG = -230.0;
 constexpr double NEGLIGIBLE_LOG = -37.0;
 
-// A place for each of a sentence's threads, which share the heads of its words: HALVES = 2 for marginals, 1 for log Z.
-__host__ __device__ constexpr int threads_of_sentence(int n, int halves) { return halves * n; }
+// A sentence has N threads for each of two halves of its words' heads, for log Z alone for both together.
 __host__ __device__ constexpr int threads_of_block(int n, int halves) { return halves * n < 64 ? 64 : halves * n; }
 
 // Rows of the weights are this far apart, which keeps most threads of a warp on different banks, and rows of escapes
@@ -56,16 +55,10 @@ __host__ __device__ constexpr int workspace_size(int n, int halves) {
                        : n * (weights_stride(n) + escapes_stride(n)) + 2 * handed_down(n) + 2 * lines_size(n);
 }
 
-// Blocks of a multiprocessor at once, which limits a thread's registers.
-#ifndef BLOCKS_32
-#define BLOCKS_32 10
-#endif
-#ifndef BLOCKS_64
-#define BLOCKS_64 4
-#endif
+// Blocks of a multiprocessor at once, which limits a thread's registers; the fastest on an H200.
 template <class X>
 __host__ __device__ constexpr int blocks(int n) {
-    return sizeof(X) > 4 ? 1 : n == 32 ? BLOCKS_32 : n == 64 ? BLOCKS_64 : 1;
+    return sizeof(X) > 4 ? 1 : n == 32 ? 10 : n == 64 ? 4 : 1;
 }
 
 // The rows and columns of a group of S threads.
@@ -368,7 +361,6 @@ struct Sentence {
     const T* f;  // direction of derivatives, if any
     int n, nodes;
     __device__ __forceinline__ T score(int h, int m) const { return scores[h * nodes + m]; }
-    __device__ __forceinline__ bool has(int h, int m) const { return h <= n && m <= n && h != m; }
 };
 
 // Thread t of a sentence sees to word m, and to one part of its heads: words `first` ... `first` + OWN - 1.
