@@ -13,6 +13,7 @@ if not torch.cuda.is_available():
 pytest.importorskip("cuda.bindings")
 
 from headway.arrays import TreeClass
+from headway.errors import ScoresError
 from headway.torch import TreeDistribution
 from headway.torch.cuda.cuda_kernels import CudaKernels, kernels_on
 from headway.torch.numba_kernels import NumbaKernels
@@ -107,6 +108,13 @@ def test_gradients_through_the_distribution() -> None:
         (d.log_partition.sum() + d.entropy.sum()).backward()
         results.append(given.grad.cpu())
     torch.testing.assert_close(*results, rtol=0, atol=1e-9)
+
+
+def test_scores_that_the_kernels_would_take_for_forbidden_are_refused() -> None:
+    scores, lengths = (tensor.cuda() for tensor in draw(4, 2, "normal", 5))
+    scores[0, 1, 2] = -1e12
+    with pytest.raises(ScoresError, match="use -inf"):
+        TreeDistribution(scores, lengths)
 
 
 def test_where_there_are_no_kernels_plain_operations_serve() -> None:

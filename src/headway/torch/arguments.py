@@ -21,6 +21,8 @@ _HALVES = (torch.bfloat16, torch.float16)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 # A sum over a sentence must not overflow, since an overflow would look like a forbidden arc.
 _ROOM_FOR_SUMS = 1e8
+# Below its negative, the CUDA kernels take an arc for forbidden (LARGEST_LOG in cuda/numbers.cuh).
+_LARGEST_ON_CUDA = 5e11
 
 
 def as_scores(scores: Tensor, name: str = "scores") -> Tensor:
@@ -102,7 +104,7 @@ def require_lengths(lengths: Tensor, nodes: int) -> None:
 def require_scores(scores: Tensor, lengths: Tensor) -> None:
     """Every arc's score is a number that can be summed, or -inf."""
     nodes = scores.shape[-1]
-    largest = torch.finfo(scores.dtype).max / _ROOM_FOR_SUMS
+    largest = _LARGEST_ON_CUDA if scores.is_cuda else torch.finfo(scores.dtype).max / _ROOM_FOR_SUMS
     if scores.numel() and bool(scores.detach().abs().amax() <= largest):
         return  # whatever is no arc is fine as well
     values = scores.detach().reshape(-1, nodes, nodes)
