@@ -21,3 +21,10 @@ def possible_arcs(scores: Tensor, lengths: Tensor) -> Tensor:
 def real_words(lengths: Tensor, nodes: int) -> Tensor:
     """(B, N): which words 1..N the sentence has."""
     return torch.arange(1, nodes, device=lengths.device) <= lengths[:, None]
+
+
+def relative_to_best(scores: Tensor, arcs: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores relative to the best of each word's arcs, and the sum of these bests (B,), which log Z has to get back."""
+    best = torch.where(arcs, scores, -torch.inf).detach().amax(1, keepdim=True)
+    best = torch.where(best > -torch.inf, best, 0.0)
+    return scores - best, best.sum((1, 2))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headway.torch.arcs import possible_arcs
+from headway.torch.arcs import possible_arcs, relative_to_best
 from headway.torch.log_numbers import LogNumbers, cat, constant, stack
 
 
@@ -53,12 +53,11 @@ def tree_sums(
     if nodes == 1 or size == 0:
         return scores.new_zeros(size), torch.zeros_like(scores), None if f is None else torch.zeros_like(scores)
     arcs = possible_arcs(scores, lengths)
-    top = torch.where(arcs, scores, -torch.inf).detach().amax(1, keepdim=True)
-    top = torch.where(top > -torch.inf, top, 0.0)
-    weights = LogNumbers(scores - top, f).where(arcs)
+    relative, best = relative_to_best(scores, arcs)
+    weights = LogNumbers(relative, f).where(arcs)
     z, joint = (_single_root if single_root else _multi_root)(weights, lengths)
     mu, slope = (joint / z.unsqueeze(1).unsqueeze(2)).exp()
-    return z.log + top.sum((1, 2)), mu, slope
+    return z.log + best, mu, slope
 
 
 def _single_root(weights: LogNumbers, lengths: Tensor) -> tuple[LogNumbers, LogNumbers]:

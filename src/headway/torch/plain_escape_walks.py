@@ -24,7 +24,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from headway.torch.arcs import possible_arcs, real_words
+from headway.torch.arcs import possible_arcs, real_words, relative_to_best
 from headway.torch.log_numbers import LogNumbers, cat, constant
 
 
@@ -36,15 +36,14 @@ def tree_sums(
     if nodes == 1 or size == 0:
         return scores.new_zeros(size), torch.zeros_like(scores), None if f is None else torch.zeros_like(scores)
     arcs = possible_arcs(scores, lengths)
-    top = torch.where(arcs, scores, -torch.inf).detach().amax(1, keepdim=True)
-    top = torch.where(top > -torch.inf, top, 0.0)
-    weights = LogNumbers(scores - top, f).where(arcs)[:, :, 1:]
+    relative, best = relative_to_best(scores, arcs)
+    weights = LogNumbers(relative, f).where(arcs)[:, :, 1:]
     solve = _single_root if single_root else _forest
     log_z, joint = solve(weights, real_words(lengths, nodes))
     log_z = torch.where(lengths == 0, 0.0, log_z)
     # Each word's heads in proportion; without a tree, nothing.
     mu, slope = (joint / joint.sum(1).unsqueeze(1)).where((log_z > -torch.inf)[:, None, None]).exp()
-    return log_z + top.sum((1, 2)), _with_column_0(mu), None if slope is None else _with_column_0(slope)
+    return log_z + best, _with_column_0(mu), None if slope is None else _with_column_0(slope)
 
 
 def _single_root(weights: LogNumbers, words: Tensor) -> tuple[Tensor, LogNumbers]:
