@@ -16,8 +16,13 @@ template <class T, class X, int N, bool MULTI>
 void registers(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
                int* which, int* rest) {
     int done = 0;
-    const size_t bytes = sizeof(X) * workspace_size(N, 2) * threads_of_block(N, 2) / (2 * N);
-    cuda_on_cpu::launch(matrix_tree_marginals<T, X, N, MULTI>, 2, threads_of_block(N, 2), bytes,
+    constexpr int GROUPS = threads_of_block(N, 2) / (2 * N);
+    constexpr bool MAY_BE_FULL = sizeof(X) == 4 && (N == 8 || N == 32);
+    const bool full = MAY_BE_FULL && nodes == N + 1 && !which;
+    const auto kernel = full ? matrix_tree_marginals<T, X, N, MULTI, MAY_BE_FULL>
+                             : matrix_tree_marginals<T, X, N, MULTI, false>;
+    cuda_on_cpu::launch(kernel, full ? (batch + GROUPS - 1) / GROUPS : 2, threads_of_block(N, 2),
+                        sizeof(X) * workspace_size(N, 2) * GROUPS,
                         scores, f, lengths, batch, nodes, log_z, mu, which, &done, rest);
 }
 template <class T, class X, int N, bool MULTI>

@@ -212,6 +212,7 @@ inline int __syncthreads_or(int predicate) {
     __syncthreads();
     return any;
 }
+inline int __syncthreads_and(int predicate) { return !__syncthreads_or(!predicate); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
@@ -227,8 +228,9 @@ inline float __int_as_float(int bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
-inline float __fdividef(float x, float y) { return x / y; }
 inline float __expf(float x) { return std::exp(x); }
+inline float quick_inverse(float x) { return 1.0f / x; }
+inline float quick_exp2(float x) { return std::exp2(x); }
 inline int __float_as_int(float value) {
     int bits;
     std::memcpy(&bits, &value, sizeof bits);

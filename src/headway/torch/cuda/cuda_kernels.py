@@ -169,7 +169,10 @@ class CudaKernels:
             groups = threads // (halves * size)
             shared = _BYTES[numbers] * groups * _table_numbers(size, halves)
             blocks = -(-work.batch // groups)
-            name = f"matrix_tree_{quantity}<{work.real}, {numbers}, {size}, {work.multi_root}>"
+            name = f"matrix_tree_{quantity}<{work.real}, {numbers}, {size}, {work.multi_root}"
+            if arcs is not None:  # whose kernel for tables without padding has its addresses made beforehand
+                name += ", true" if which is None and work.nodes == size + 1 else ", false"
+            name += ">"
             kernel(self.device, "matrix_tree.cu", name, shared).launch(
                 blocks if which is None else min(blocks, self._blocks(shared)),
                 threads, shared, *arguments, which, done, rest,
@@ -272,7 +275,8 @@ def _table_numbers(n: int, halves: int) -> int:
     """Numbers of shared memory that `matrix_tree.cu` needs for a sentence: its `workspace_size`."""
     if halves == 1:
         return n * (n + 5) + _line_numbers(n) + 16
-    return n * (2 * n + 9) + 2 * (n // 2) * (n // 2 + 4) + 2 * _line_numbers(n)
+    handed_down = {8: 24, 16: 112}.get(n, (n // 2) * (n // 2 + 4))
+    return n * (2 * n + 9) + 2 * handed_down + 2 * _line_numbers(n)
 
 
 def _line_numbers(n: int) -> int:

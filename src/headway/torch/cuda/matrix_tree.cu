@@ -35,14 +35,15 @@ constexpr double NEGLIGIBLE_LOG = -37.0;
 // A sentence has N threads for each of two halves of its words' heads, for log Z alone for both together.
 __host__ __device__ constexpr int threads_of_block(int n, int halves) { return halves * n < 64 ? 64 : halves * n; }
 
-// Rows of the weights are this far apart, which keeps most threads of a warp on different banks, and rows of escapes
-// and of tables handed down this far, so that four columns can be read at once.
+// Rows of the weights are this far apart, which keeps most threads of a warp on different banks, rows of escapes this far,
+// so that four columns can be read at once, and rows of a table handed down by a group of `size` this far.
 __host__ __device__ constexpr int weights_stride(int n) { return n + 5; }
 __host__ __device__ constexpr int escapes_stride(int n) { return n + 4; }
-__host__ __device__ constexpr int stride_below(int size) { return size / 2 + 4; }
+__host__ __device__ constexpr int stride_below(int size) { return size == 8 ? 6 : size / 2 + 4; }
 
-// A group hands half of its words down, a column for the root first. The next level's tables lie in the same place.
-__host__ __device__ constexpr int handed_down(int size) { return (size / 2) * stride_below(size); }
+// A group hands half of its words down, a column for the root first. The next level's tables lie in the same place, those
+// of the groups of one warp on different banks.
+__host__ __device__ constexpr int handed_down(int size) { return (size / 2) * stride_below(size) + (size == 16 ? 16 : 0); }
 
 // Two pivot rows and columns for each group that is larger than a warp.
 __host__ __device__ constexpr int lines_size(int size) {
@@ -125,54 +126,53 @@ struct Table {
     // Eliminate the words S - 1 ... KEEP. Pivots are multiplied into z, each by one thread.
     template <int KEEP>
     __device__ __forceinline__ void eliminate(Extended<double>& z, bool counts) {
-        Real<X> product = 1;
 #pragma unroll
         for (int ck = COLUMNS - 1; ck >= KEEP / B; --ck) {
             const int last = ck * B < KEEP ? KEEP - ck * B : 0;
             if constexpr (ONE_WARP) {
 #pragma unroll
-                for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb, product);
+                for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb);
             } else {
 #pragma unroll 1
-                for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb, product);
+                for (int kb = B - 1; kb >= last; --kb) pivot(ck, kb);
             }
-            if (ck * B % (2 * A) == 0 || ck == KEEP / B) {  // two pivots a thread, far from underflow
-                z = normal(z.m * double(counts ? product : Real<X>(1)), z.e);
-                product = 1;
-            }
+        }
+#pragma unroll
+        for (int r = ROWS - 1; r >= KEEP / A; --r) {
+            const bool own = counts && b == 0 && a + A * r >= KEEP;
+            z = normal(z.m * (own ? double(inverse_of(value_of(inverse[r]))) : 1.0), z.e);
         }
     }
 
     // ck is constant once the loop around it is unrolled, and kb in groups of one warp.
-    __device__ __forceinline__ void pivot(const int ck, const int kb, Real<X>& product) {
+    __device__ __forceinline__ void pivot(const int ck, const int kb) {
         const int rk = ck * B / A, ka = (ck * B + kb) % A;
-        X d = MULTI && b == 0 ? root[rk] : X(0);
+        X f[ROWS], p[COLUMNS], p_root;
+        exchange(ck, kb, rk, ka, f, p, p_root);
+        X d = MULTI && b == 0 ? p_root : X(0);
 #pragma unroll
         for (int c = 0; c < COLUMNS; ++c)
-            if (c < ck) d += w[rk][c];
-        d += b < kb ? w[rk][ck] : X(0);
+            if (c < ck) d += p[c];
+        d += b < kb ? p[ck] : X(0);
 #pragma unroll
         for (int step = 1; step < B; step *= 2) d += shuffle_xor(d, step);
-        const X own = inverse_of(d);
-        product *= a == ka && b == 0 ? value_of(d) : Real<X>(1);
-        inverse[rk] = a == ka ? own : inverse[rk];
-        X f[ROWS], p[COLUMNS], p_root;
-        exchange(ck, kb, rk, ka, own, f, p, p_root);
+        const X divided = inverse_of(d);
+        inverse[rk] = a == ka ? divided : inverse[rk];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r)
             if (r <= rk) {
-                root[r] += f[r] * p_root;
+                const X factor = r == rk && a >= ka ? X(0) : f[r] * divided;  // the pivot's row and those before it are done
+                root[r] += factor * p_root;
 #pragma unroll
                 for (int c = 0; c < COLUMNS; ++c)
-                    if (c <= ck) w[r][c] += f[r] * p[c];
+                    if (c <= ck) w[r][c] += factor * p[c];
             }
     }
 
-    // What each thread needs of pivot k: its row in the thread's columns, and its column, divided by d, in the thread's rows.
+    // What each thread needs of pivot k: its row in the thread's columns, and its column in the thread's rows.
     __device__ __forceinline__ void exchange(
-        const int ck, const int kb, const int rk, const int ka, X own, X (&f)[ROWS], X (&p)[COLUMNS], X& p_root
+        const int ck, const int kb, const int rk, const int ka, X (&f)[ROWS], X (&p)[COLUMNS], X& p_root
     ) {
-        X divided;
         if constexpr (ONE_WARP) {
 #pragma unroll
             for (int r = 0; r < ROWS; ++r)
@@ -181,7 +181,6 @@ struct Table {
             for (int c = 0; c < COLUMNS; ++c)
                 if (c <= ck) p[c] = shuffle(w[rk][c], ka * B + b, S);
             p_root = shuffle(root[rk], ka * B + b, S);
-            divided = shuffle(own, ka * B + b, S);
         } else {
             X* line = lines + (kb & 1) * (2 * S + 2);  // two in turn, so that one barrier a pivot is enough
             if (b == kb) {
@@ -193,7 +192,7 @@ struct Table {
 #pragma unroll
                 for (int c = 0; c < COLUMNS; ++c)
                     if (c <= ck) line[b + B * c] = w[rk][c];
-                if (b == 0) line[S] = root[rk], line[S + 1] = own;
+                if (b == 0) line[S] = root[rk];
             }
             sync();
 #pragma unroll
@@ -203,22 +202,22 @@ struct Table {
             for (int c = 0; c < COLUMNS; ++c)
                 if (c <= ck) p[c] = line[b + B * c];
             p_root = line[S];
-            divided = line[S + 1];
         }
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r)  // the pivot's row and those before it are done
-            if (r <= rk) f[r] = r == rk && a >= ka ? X(0) : f[r] * divided;
     }
 
     // Escapes of the words that were eliminated, last eliminated first, for the columns of those that were not, of which
-    // each thread has C side by side. escape[h * stride + m], words from `base` on; `turn` as in load.
-    __device__ __forceinline__ void substitute(X* escape, int stride, int base, int turn) const {
+    // each thread has C side by side. escape[h * stride + m], words from `base` on; `turn` as in load. Their rows are
+    // divided by d once, rather than every sum.
+    __device__ __forceinline__ void substitute(X* escape, int stride, int base, int turn) {
         using Columns = Run<X, C>;
-        X e[R][C];
+        Columns e[R];
 #pragma unroll
-        for (int r = 0; r < R; ++r)
+        for (int r = 0; r < R; ++r) {
 #pragma unroll
-            for (int c = 0; c < C; ++c) e[r][c] = root[R + r];
+            for (int c = 0; c < COLUMNS; ++c) w[R + r][c] *= inverse[R + r];
+#pragma unroll
+            for (int c = 0; c < C; ++c) e[r].x[c] = root[R + r] * inverse[R + r];
+        }
         X* columns = escape + base + turn + b * C;
 #pragma unroll
         for (int cj = 0; cj < COLUMNS; ++cj) {
@@ -232,18 +231,14 @@ struct Table {
         }
         if constexpr (ONE_WARP) {
 #pragma unroll
-            for (int r = 0; r < R; ++r) {
-                Columns found;
-#pragma unroll
-                for (int c = 0; c < C; ++c) found.x[c] = e[r][c] * inverse[R + r];
-                *reinterpret_cast<Columns*>(columns + (base + a - turn) * stride + A * (R + r) * stride) = found;
-            }
+            for (int r = 0; r < R; ++r)
+                *reinterpret_cast<Columns*>(columns + (base + a - turn) * stride + A * (R + r) * stride) = e[r];
         }
     }
 
     // Add what passes through word j = cj B + jb; its own escapes are known by then.
     __device__ __forceinline__ void add_escapes(
-        const int cj, const int jb, X (&e)[R][C], X* columns, int stride, int base, int turn
+        const int cj, const int jb, Run<X, C> (&e)[R], X* columns, int stride, int base, int turn
     ) const {
         using Columns = Run<X, C>;
         const int j = cj * B + jb, rj = cj * B / A, ja = j % A;
@@ -256,10 +251,7 @@ struct Table {
             Columns own;
 #pragma unroll
             for (int r = 0; r < R; ++r)
-                if (R + r == rj) {
-#pragma unroll
-                    for (int c = 0; c < C; ++c) own.x[c] = e[r][c] * inverse[R + r];
-                }
+                if (R + r == rj) own = e[r];
             if constexpr (ONE_WARP) {
 #pragma unroll
                 for (int c = 0; c < C; ++c) known.x[c] = shuffle(own.x[c], ja * B + b, S);
@@ -276,7 +268,7 @@ struct Table {
                 // A product rather than a choice, which the compiler would make a branch around shuffles.
                 if (R + r == rj) p = p * X(a > ja ? 1 : 0);
 #pragma unroll
-                for (int c = 0; c < C; ++c) e[r][c] += p * known.x[c];
+                for (int c = 0; c < C; ++c) e[r].x[c] += p * known.x[c];
             }
     }
 };
@@ -355,12 +347,14 @@ __device__ __forceinline__ void solve_half(
 
 // ---------------------------------------------------------------------------------------------------- one sentence
 
-template <class T>
+// NODES is the table's size where that is known at compile time, which spares computing addresses, or 0.
+template <class T, int NODES>
 struct Sentence {
     const T* scores;
     const T* f;  // direction of derivatives, if any
-    int n, nodes;
-    __device__ __forceinline__ T score(int h, int m) const { return scores[h * nodes + m]; }
+    int n, size;
+    __device__ __forceinline__ int nodes() const { return NODES ? NODES : size; }
+    __device__ __forceinline__ T score(int h, int m) const { return scores[h * nodes() + m]; }
 };
 
 // Thread t of a sentence sees to word m, and to one part of its heads: words `first` ... `first` + OWN - 1.
@@ -393,7 +387,30 @@ struct Place {
         return x;
     }
 
-    // The same for the threads of one word only; `space` has a place for each thread.
+    // Whether it holds for all threads.
+    __device__ __forceinline__ bool all(bool condition) const {
+        if constexpr (THREADS > 32) return __syncthreads_and(condition);
+        const unsigned group = (THREADS == 32 ? ALL_LANES : (1u << THREADS) - 1) << (threadIdx.x % 32 / THREADS * THREADS);
+        return (~__ballot_sync(ALL_LANES, condition) & group) == 0;
+    }
+
+    // The sum over the threads of the first half, which see to all words; a barrier for all of them. `space` has a place
+    // for each warp.
+    __device__ __forceinline__ double over_words(double x, double* space) const {
+        constexpr int WARPS = N <= 32 ? 1 : N / 32;
+#pragma unroll
+        for (int step = 1; step < WIDTH; step *= 2) x += shuffle_xor(x, step);
+        if constexpr (THREADS > 32) {
+            if (t % 32 == 0 && t < N) space[t / 32] = x;  // the other half may still be at work there
+            sync();
+            x = space[0];
+#pragma unroll
+            for (int i = 1; i < WARPS; ++i) x += space[i];
+        }
+        return x;
+    }
+
+    // The values of the threads of one word put together; `space` has a place for each thread.
     template <class R, class Operation>
     __device__ __forceinline__ R of_word(R x, R* space, Operation operation) const {
         if constexpr (HALVES == 1) return x;
@@ -405,10 +422,14 @@ struct Place {
     }
 };
 
+// The larger of two numbers. Where one is not a number, it is the other, and the sentence is not safe.
+__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ double larger(double a, double b) { return fmax(a, b); }
+
 struct Larger {
     template <class R>
     __device__ __forceinline__ R operator()(R a, R b) const {
-        return a > b ? a : b;
+        return larger(a, b);
     }
 };
 struct Sum {
@@ -427,33 +448,58 @@ __device__ __forceinline__ Dual<double> weight_of<Dual<double>>(double weight, d
     return {weight, weight * f};
 }
 
-__device__ __forceinline__ float weight_exp(float x) { return __expf(x); }
+__device__ __forceinline__ float weight_exp(float x) { return quick_exp2(x * float(LOG2_E)); }
 __device__ __forceinline__ double weight_exp(double x) { return exp(x); }
 
-// What is known of a sentence's weights.
+// What is known of a sentence's weights: of all, and this thread's part of two sums.
 struct Scale {
-    double shift;  // log Z is that of the weights plus this
-    double bound;  // log of the product of the rows' sums, or of 1 where these are less, for double numbers
+    double shift;  // log Z is that of the weights plus the sum of this
+    double bound;  // log of the sum of a word's weights, or of 1 where that is less, for double numbers
     bool safe, masked;
 };
 
+// Which of COUNT words are possible heads: those before `end` but `self`. As bits, so that one instruction tells.
+template <int COUNT>
+struct Heads {
+    static constexpr int WORDS = (COUNT + 31) / 32;
+    unsigned bits[WORDS];
+    __device__ __forceinline__ Heads(int end, int self) {
+        end = end < COUNT ? end : COUNT;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) {
+            const int own = end - 32 * w, without = self - 32 * w;
+            bits[w] = own >= 32 ? ~0u : own > 0 ? (1u << own) - 1 : 0u;
+            if (without >= 0 && without < 32) bits[w] &= ~(1u << without);
+        }
+    }
+    __device__ __forceinline__ bool has(int i) const { return bits[i / 32] >> i % 32 & 1; }
+    __device__ __forceinline__ int count() const {
+        int result = 0;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) result += __popc(bits[w]);
+        return result;
+    }
+};
+
 // Weights relative to each word's largest, weights[(m - 1) stride + h]; `space` has a place for each thread.
-template <class X, class T, int N, int HALVES, bool MULTI>
-__device__ __forceinline__ Scale fill(const Sentence<T>& sentence, const Place<N, HALVES>& place, X* weights, double* space) {
+template <class X, int N, int HALVES, bool MULTI, class T, int NODES>
+__device__ __forceinline__ Scale fill(
+    const Sentence<T, NODES>& sentence, const Place<N, HALVES>& place, X* weights, double* space
+) {
     using R = Real<X>;
     constexpr bool MAY_MASK = sizeof(R) == 8;
     constexpr int OWN = Place<N, HALVES>::OWN;
     const R none = R(-1.0 / 0.0);
     const int m = place.m, self = m - place.first;
     const bool real = m <= sentence.n, with_root = real && place.half == 0;
-    const int heads = real ? sentence.n - place.first + 1 : 0;  // of those that the thread sees to, if less than OWN
+    const Heads<OWN> heads(real ? sentence.n - place.first + 1 : 0, self);
     R* reals = reinterpret_cast<R*>(space);
     R own[OWN], root = with_root ? R(sentence.score(0, m)) : none, top = MULTI ? root : none;
-    const T* column = sentence.scores + place.first * sentence.nodes + m;
+    const T* column = sentence.scores + place.first * sentence.nodes() + m;
 #pragma unroll
     for (int i = 0; i < OWN; ++i) {
-        own[i] = i < heads && i != self ? R(column[i * sentence.nodes]) : none;
-        top = own[i] > top ? own[i] : top;
+        own[i] = heads.has(i) ? R(column[i * sentence.nodes()]) : none;
+        top = larger(own[i], top);
     }
     top = place.of_word(top, reals, Larger());
     if (!(top > none)) top = R(0);  // no heads, as in a sentence of one word
@@ -474,45 +520,27 @@ __device__ __forceinline__ Scale fill(const Sentence<T>& sentence, const Place<N
             masked += forbidden;
             w = forbidden ? R(exp(FORBIDDEN_LOG)) : w;
             total += w;
-            if (sentence.f && arc && !forbidden) f = R(sentence.f[h * sentence.nodes + m]);
+            if (sentence.f && arc && !forbidden) f = R(sentence.f[h * sentence.nodes() + m]);
         }
         row[h] = weight_of<X>(w, f);
     };
 #pragma unroll
-    for (int i = 0; i < OWN; ++i) set(place.first + i, own[i] - top, i < heads && i != self);
+    for (int i = 0; i < OWN; ++i) set(place.first + i, own[i] - top, heads.has(i));
     if (place.half == 0) set(0, root - top - root_top, real);
     if (!real && place.half == 0) row[1] = X(1);
     // All arcs are safe or masked; nan is neither.
-    const int arcs = (heads < OWN ? heads > 0 ? heads : 0 : OWN) - int(real && self >= 0 && self < OWN) + int(with_root);
-    Scale scale{0.0, 0.0, false, false};
-    scale.shift = place.together(with_root ? double(top) : 0.0, space, Sum()) + double(root_top);
-    const int flags = place.together((safe + masked == arcs) + 1024 * (masked > 0), reinterpret_cast<int*>(space), Sum());
-    scale.safe = flags % 1024 == Place<N, HALVES>::THREADS;
-    scale.masked = flags >= 1024;
+    Scale scale{with_root ? double(top) : 0.0, 0.0, false, false};
+    if (place.t == 0) scale.shift += double(root_top);
+    scale.safe = place.all(safe + masked == heads.count() + int(with_root));
     if constexpr (MAY_MASK) {
+        scale.masked = !place.all(masked == 0);
         const R sum = place.of_word(total, reals, Sum());
-        scale.bound = place.together(with_root && sum > R(1) ? log(double(sum)) : 0.0, space, Sum());
+        scale.bound = with_root && sum > R(1) ? log(double(sum)) : 0.0;
     }
     return scale;
 }
 
-// Whether trees with forbidden arcs are too few to notice.
-__device__ __forceinline__ bool masks_hold(const Scale& scale, double log_z, int n) {
-    return !scale.masked || log_z >= scale.bound + FORBIDDEN_LOG + 2.0 * log(double(n)) - NEGLIGIBLE_LOG;
-}
-
-// The product over the threads of one warp, or of less where a sentence has less.
-template <int WIDTH>
-__device__ __forceinline__ Extended<double> product_of_lanes(Extended<double> z) {
-#pragma unroll
-    for (int step = 1; step < WIDTH; step *= 2) z.m *= shuffle_xor(z.m, step);  // below 2^32
-    int e = int(z.e);
-#pragma unroll
-    for (int step = 1; step < WIDTH; step *= 2) e += shuffle_xor(e, step);
-    return normal(z.m, e);
-}
-
-// Its logarithm as accurate as T.
+// A logarithm as accurate as T.
 template <class T>
 __device__ __forceinline__ double log_of(const Extended<double>& z) {
     if constexpr (sizeof(T) == 8) return log(z.m) + double(z.e) * LN_2;
@@ -520,28 +548,33 @@ __device__ __forceinline__ double log_of(const Extended<double>& z) {
     return (double(z.e) + double(log2f(m))) * LN_2 + (z.m - double(m));  // what rounding m took is at most 1e-7
 }
 
-// log of the product over all threads of the sentence that have a part in it; `space` has a place for each warp.
-template <class T, int N, int HALVES>
-__device__ __forceinline__ double log_of_product(Extended<double> z, const Place<N, HALVES>& place, Extended<double>* space) {
-    constexpr int WARPS = N <= 32 ? 1 : N / 32;
-    z = product_of_lanes<Place<N, HALVES>::WIDTH>(z);
-    if constexpr (Place<N, HALVES>::THREADS > 32) {
-        if (place.t % 32 == 0 && place.t < N) space[place.t / 32] = z;  // the other half may still be at work there
-        place.sync();
-        z = space[0];
-#pragma unroll
-        for (int i = 1; i < WARPS; ++i) z = normal(z.m * space[i].m, z.e + space[i].e);
+// log Z from each thread's product of pivots. Whether `scale` holds: trees with forbidden arcs are too few to notice.
+struct Result {
+    double log_z;
+    bool good;
+};
+template <class X, class T, int N, int HALVES>
+__device__ __forceinline__ Result finish(
+    const Extended<double>& z, const Scale& scale, int n, const Place<N, HALVES>& place, double* space
+) {
+    const double own = log_of<T>(z);
+    Result result{place.over_words(own + scale.shift, space), scale.safe};
+    if constexpr (sizeof(Real<X>) == 8) {
+        const double margin = place.over_words(own - scale.bound, space + 8);
+        const bool enough = margin >= FORBIDDEN_LOG + 2.0 * log(double(n)) - NEGLIGIBLE_LOG;
+        result.good = scale.safe && (!scale.masked || enough);
     }
-    return log_of<T>(z);
+    if (n == 0) result = {0.0, true};
+    return result;
 }
 
 // P(h -> m) = W E over the sum of it for all heads of m: into mu, or its derivative if X has one. Every cell is written.
-template <class X, class T, int N>
+template <class X, int N, class T, int NODES>
 __device__ __forceinline__ void normalise(
-    const Sentence<T>& sentence, const Place<N, 2>& place, const X* weights, const X* escape, X* space, bool masked, T* mu
+    const Sentence<T, NODES>& sentence, const Place<N, 2>& place, const X* weights, const X* escape, X* space, bool masked, T* mu
 ) {
     constexpr int OWN = Place<N, 2>::OWN;
-    const int m = place.m, nodes = sentence.nodes;
+    const int m = place.m, nodes = sentence.nodes();
     const bool real = m <= sentence.n;
     const X* row = weights + (m - 1) * weights_stride(N) + place.first;
     const X* column = escape + (place.first - 1) * escapes_stride(N) + m - 1;
@@ -554,14 +587,15 @@ __device__ __forceinline__ void normalise(
     total = place.of_word(total, space, Sum());
     if (!mu) return;
     const X inverse = inverse_of(total);
-    auto write = [&](int h, X x) {
+    auto write = [&](int h, T* cell, X x) {
         const bool possible = real && !(masked && h <= sentence.n && h != m && sentence.score(h, m) == T(-1.0 / 0.0));
-        if (h < nodes) mu[h * nodes + m] = possible ? T(last_of(x * inverse)) : T(0);
+        if (h < nodes) *cell = possible ? T(last_of(x * inverse)) : T(0);
     };
     if (m < nodes) {
+        T* own = mu + place.first * nodes + m;
 #pragma unroll
-        for (int i = 0; i < OWN; ++i) write(place.first + i, mass[i]);
-        if (place.half == 0) write(0, root);
+        for (int i = 0; i < OWN; ++i) write(place.first + i, own + i * nodes, mass[i]);
+        if (place.half == 0) write(0, mu + m, root);
     }
     for (int h = place.t; h < nodes; h += Place<N, 2>::THREADS) mu[h * nodes] = T(0);
 }
@@ -569,10 +603,12 @@ __device__ __forceinline__ void normalise(
 // --------------------------------------------------------------------------------------------------------- kernels
 //
 // A block has threads_of_block(N, HALVES) threads, and for each of its sentences workspace_size(N, HALVES) numbers of
-// shared memory. Sentences are those of the list `which`, or all if it is null. Grid: as many blocks as one likes.
+// shared memory. Sentences are those of the list `which`, or all if it is null. Grid: as many blocks as one likes;
+// FULL: all sentences, nodes = N + 1, and a block for every sentence that it has room for.
 
-template <class T, class X, int N, int HALVES, bool MULTI>
+template <class T, class X, int N, int HALVES, bool FULL>
 struct Block {
+    using Own = Sentence<T, FULL ? N + 1 : 0>;
     static constexpr int THREADS = threads_of_block(N, HALVES), GROUPS = THREADS / (HALVES * N);
 
     // Calls `work(sentence, place, space, number, wanted)`; threads without a sentence repeat one, unwanted.
@@ -583,11 +619,13 @@ struct Block {
         const int group = threadIdx.x / (HALVES * N), count = which.count(batch);
         const Place<N, HALVES> place(threadIdx.x % (HALVES * N));
         X* space = reinterpret_cast<X*>(shared) + group * workspace_size(N, HALVES);
+#pragma unroll 1
         for (int start = blockIdx.x * GROUPS; start < count; start += gridDim.x * GROUPS) {
             const bool wanted = start + group < count;
             const long long number = which.number(wanted ? start + group : count - 1), cells = number * nodes * nodes;
-            work(Sentence<T>{scores + cells, f ? f + cells : nullptr, int(lengths[number]), nodes}, place, space, number, wanted);
-            if (start + int(gridDim.x) * GROUPS < count) place.sync();
+            work(Own{scores + cells, f ? f + cells : nullptr, int(lengths[number]), nodes}, place, space, number, wanted);
+            if constexpr (FULL) return;
+            place.sync();
         }
         which.empty();
     }
@@ -595,13 +633,13 @@ struct Block {
 
 // log Z, unless it is null, and marginals, or if X is Dual their derivatives, of one sentence, if it is wanted. False if X
 // cannot hold its weights.
-template <class T, class X, int N, bool MULTI>
+template <class X, bool MULTI, class T, int NODES, int N>
 __device__ __forceinline__ bool sums(
-    const Sentence<T>& sentence, const Place<N, 2>& place, X* space, bool wanted, T* log_z, T* mu
+    const Sentence<T, NODES>& sentence, const Place<N, 2>& place, X* space, bool wanted, T* log_z, T* mu
 ) {
     X* escape = space + N * weights_stride(N);
     X* below = escape + N * escapes_stride(N);
-    const Scale scale = fill<X, T, N, 2, MULTI>(sentence, place, space, reinterpret_cast<double*>(below));
+    const Scale scale = fill<X, N, 2, MULTI>(sentence, place, space, reinterpret_cast<double*>(below));
     Extended<double> z{1.0, 0};
     place.sync();
     solve_half<X, N, MULTI>(
@@ -609,28 +647,27 @@ __device__ __forceinline__ bool sums(
         place.t % N, 1 + place.half, below + 2 * handed_down(N) + place.half * lines_size(N), z, place.half == 0
     );
     // A barrier is in there: escapes are known to all threads after it.
-    const double value = log_of_product<T>(z, place, reinterpret_cast<Extended<double>*>(below));
+    const Result result = finish<X, T>(z, scale, sentence.n, place, reinterpret_cast<double*>(below));
     if constexpr (2 * N <= 32) place.sync();
-    const bool good = sentence.n == 0 || scale.safe && masks_hold(scale, value, sentence.n);
-    if (wanted && good && log_z && place.t == 0) *log_z = T(sentence.n == 0 ? 0.0 : value + scale.shift);
-    normalise<X, T, N>(
+    if (wanted && result.good && log_z && place.t == 0) *log_z = T(result.log_z);
+    normalise<X, N>(
         sentence, place, space, escape, below + (2 * N > 32 ? 64 : 0), sizeof(X) > 4 && scale.masked,
-        wanted && good ? mu : nullptr
+        wanted && result.good ? mu : nullptr
     );
-    return good;
+    return result.good;
 }
 
-template <class T, class X, int N, bool MULTI>
+template <class T, class X, int N, bool MULTI, bool FULL>
 __global__ void __launch_bounds__(threads_of_block(N, 2), blocks<X>(N)) matrix_tree_marginals(
     const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu, int* which, int* done,
     int* rest
 ) {
     SHARED_MEMORY(shared);
-    Block<T, X, N, 2, MULTI>::each(
+    Block<T, X, N, 2, FULL>::each(
         scores, f, lengths, batch, nodes, {which, done}, shared,
-        [&](const Sentence<T>& sentence, const Place<N, 2>& place, X* space, long long number, bool wanted) {
+        [&](const auto& sentence, const Place<N, 2>& place, X* space, long long number, bool wanted) {
             T* own_log_z = log_z ? log_z + number : nullptr;
-            const bool good = sums<T, X, N, MULTI>(
+            const bool good = sums<X, MULTI>(
                 sentence, place, space, wanted, own_log_z, mu ? mu + number * nodes * nodes : nullptr
             );
             if (!good && wanted && place.t == 0) rest[1 + atomicAdd(rest, 1)] = int(number);
@@ -645,11 +682,11 @@ __global__ void __launch_bounds__(threads_of_block(N, 2)) matrix_tree_rest(
     const T* scores, const long long* lengths, int nodes, T* log_z, T* mu, int* which, int* done
 ) {
     SHARED_MEMORY(shared);
-    Block<T, double, N, 2, MULTI>::each(
+    Block<T, double, N, 2, false>::each(
         scores, nullptr, lengths, 0, nodes, {which, done}, shared,
-        [&](const Sentence<T>& sentence, const Place<N, 2>& place, double* space, long long number, bool) {
+        [&](const auto& sentence, const Place<N, 2>& place, double* space, long long number, bool) {
             T* own_mu = mu ? mu + number * nodes * nodes : nullptr;
-            if (sums<T, double, N, MULTI>(sentence, place, space, true, log_z + number, own_mu)) return;
+            if (sums<double, MULTI>(sentence, place, space, true, log_z + number, own_mu)) return;
             __syncthreads();
             walks::walk_sentence<Extended<T>, T, MULTI>(
                 sentence.scores, nullptr, sentence.n, nodes, log_z + number, own_mu, nullptr,
@@ -665,12 +702,12 @@ __global__ void __launch_bounds__(threads_of_block(N, 1)) matrix_tree_log_partit
     const T* scores, const long long* lengths, int batch, int nodes, T* log_z, int* which, int* done, int* rest
 ) {
     SHARED_MEMORY(shared);
-    Block<T, X, N, 1, MULTI>::each(
+    Block<T, X, N, 1, false>::each(
         scores, nullptr, lengths, batch, nodes, {which, done}, shared,
-        [&](const Sentence<T>& sentence, const Place<N, 1>& place, X* space, long long number, bool wanted) {
+        [&](const auto& sentence, const Place<N, 1>& place, X* space, long long number, bool wanted) {
             X* lines = space + N * weights_stride(N);
             double* doubles = reinterpret_cast<double*>(lines);
-            const Scale scale = fill<X, T, N, 1, MULTI>(sentence, place, space, doubles);
+            const Scale scale = fill<X, N, 1, MULTI>(sentence, place, space, doubles);
             Extended<double> z{1.0, 0};
             place.sync();
             Table<X, N, MULTI> words(place.t, 1, lines);
@@ -678,11 +715,10 @@ __global__ void __launch_bounds__(threads_of_block(N, 1)) matrix_tree_log_partit
             words.template eliminate<1>(z, true);
             if (place.t == 0) z = normal(z.m * double(value_of(words.root[0])), z.e);
             place.sync();
-            const double value = log_of_product<T>(z, place, reinterpret_cast<Extended<double>*>(lines));
-            const bool good = sentence.n == 0 || scale.safe && masks_hold(scale, value, sentence.n);
+            const Result result = finish<X, T>(z, scale, sentence.n, place, doubles);
             if (!wanted || place.t > 0) return;
-            if (!good) rest[1 + atomicAdd(rest, 1)] = int(number);
-            if (good) log_z[number] = T(sentence.n == 0 ? 0.0 : value + scale.shift);
+            if (!result.good) rest[1 + atomicAdd(rest, 1)] = int(number);
+            if (result.good) log_z[number] = T(result.log_z);
         }
     );
 }
