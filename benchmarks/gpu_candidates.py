@@ -20,9 +20,11 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from gpu import Row, draw, machine, microseconds
@@ -58,13 +60,15 @@ def in_triton(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
     }
 
 
-def in_triton_alone(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
-    """The first of the kernels that they launch."""
+def in_triton_alone(scores: Tensor, lengths: Tensor, warps: int) -> dict[str, Run]:
+    """The first of the kernels that they launch, with so many warps a sentence."""
     walks = importlib.import_module("headway.torch.triton.escape_walks")
-    return {
-        LOG_Z: lambda: (walks.log_partition(scores, lengths, TREES.single_root)[0],),
-        BOTH: lambda: walks.marginals(scores, lengths, TREES.single_root)[:2],
-    }
+
+    def run(function: Callable[..., Results], count: int) -> Results:
+        with mock.patch.dict(walks.WARPS, {WORDS: warps}):
+            return function(scores, lengths, TREES.single_root)[:count]
+
+    return {LOG_Z: partial(run, walks.log_partition, 1), BOTH: partial(run, walks.marginals, 2)}
 
 
 def numba_cuda(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
@@ -130,8 +134,9 @@ def a_copy(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
 
 
 CANDIDATES: dict[str, Candidate] = {
-    "CUDA C++": cuda_cpp, "Triton": in_triton, "Triton, alone": in_triton_alone, "numba.cuda": numba_cuda,
-    "a copy": a_copy,
+    "CUDA C++": cuda_cpp, "Triton": in_triton,
+    **{f"Triton alone, warps: {warps}": partial(in_triton_alone, warps=warps) for warps in (1, 2, 4)},
+    "numba.cuda": numba_cuda, "a copy": a_copy,
 }  # fmt: skip
 
 
@@ -161,11 +166,11 @@ def errors(found: Results, exact: Results) -> list[float]:
 
 def table(found: list[Row]) -> str:
     """Candidates by quantities, in microseconds."""
-    lines = [f"{'us':<16}{LOG_Z:>20}{BOTH:>20}"]
+    lines = [f"{'us':<24}{LOG_Z:>20}{BOTH:>20}"]
     for name in CANDIDATES:
         times = {row["what"]: row["us"] for row in found if row["candidate"] == name and "us" in row}
         cells = [f"{times[what]:20.1f}" if what in times else f"{'-':>20}" for what in (LOG_Z, BOTH)]
-        lines.append(f"{name:<16}" + "".join(cells))
+        lines.append(f"{name:<24}" + "".join(cells))
     return "\n".join(lines)
 
 

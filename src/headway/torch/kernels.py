@@ -10,10 +10,13 @@ from functools import cache
 from importlib import import_module
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from headway.arrays import TreeClass
 from headway.torch.plain_kernels import PlainKernels
+
+_GPUS = ("cuda", "xpu")  # torch calls AMD's cuda, too
 
 
 class Kernels(Protocol):
@@ -38,10 +41,10 @@ class Kernels(Protocol):
 
 def kernels_for(scores: Tensor) -> Kernels:
     """The fastest implementation at hand for a tensor's device."""
-    if scores.is_cuda:
-        return _cuda_kernels(scores.device.index) or PlainKernels()
     if scores.device.type == "cpu":
         return _numba_kernels() or PlainKernels()
+    if scores.device.type in _GPUS:
+        return _cuda_kernels(scores.device) or _triton_kernels(scores.device) or PlainKernels()
     return PlainKernels()
 
 
@@ -55,10 +58,23 @@ def _numba_kernels() -> Kernels | None:
 
 
 @cache
-def _cuda_kernels(device: int) -> Kernels | None:
+def _cuda_kernels(device: torch.device) -> Kernels | None:
     """Fused kernels, if there are some for this device."""
+    if device.type != "cuda":
+        return None
     try:
         module = import_module("headway.torch.cuda.cuda_kernels")
+    except ImportError:
+        return None
+    kernels: Kernels | None = module.kernels_on(device.index)
+    return kernels
+
+
+@cache
+def _triton_kernels(device: torch.device) -> Kernels | None:
+    """What serves other GPUs, if Triton is there and works."""
+    try:
+        module = import_module("headway.torch.triton.triton_kernels")
     except ImportError:
         return None
     kernels: Kernels | None = module.kernels_on(device)

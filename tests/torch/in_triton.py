@@ -1,0 +1,146 @@
+"""The Triton kernels beside enumeration and `headway.inference`; run by `test_triton.py`, with TRITON_INTERPRET=1.
+
+The interpreter needs some milliseconds for each operation, so everything is small.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headway.arrays import TreeClass
+from headway.inference import TreeDistribution
+from headway.torch import TreeDistribution as OnTensors
+from headway.torch.plain_kernels import PlainKernels
+from headway.torch.triton.triton_kernels import TritonKernels
+from tests.inference import exact
+from tests.inference.strategies import TREE_CLASSES
+from tests.torch.each_kernel import only
+
+every_class = pytest.mark.parametrize("flags", TREE_CLASSES)
+KERNELS = TritonKernels()
+TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-12}
+
+
+class NoRest(PlainKernels):
+    """Nothing may be left to plain operations."""
+
+    def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
+        raise AssertionError(f"{len(scores)} sentences are left")
+
+
+def alone() -> Any:
+    """The kernels without what takes care of the rest."""
+    return mock.patch("headway.torch.triton.triton_kernels.PlainKernels", NoRest)
+
+
+def padded(lengths: list[int], scale: float, dtype: torch.dtype, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Random scores with garbage where there is no arc."""
+    generator, count = torch.Generator().manual_seed(seed), max(lengths) + 1
+    scores = scale * torch.randn(len(lengths), count, count, generator=generator, dtype=torch.float64)
+    for sentence, n in zip(scores, lengths, strict=True):
+        sentence[n + 1 :] = sentence[:, n + 1 :] = sentence[:, 0] = torch.nan
+        sentence.fill_diagonal_(torch.nan)
+    return scores.to(dtype), torch.tensor(lengths)
+
+
+def reference(scores: NDArray[np.float64], flags: dict[str, bool]) -> tuple[float, NDArray[np.float64]]:
+    """log Z and marginals: of few words by enumeration, of many in float64."""
+    n = len(scores) - 1
+    if n > 3:
+        d = TreeDistribution(scores, **flags)
+        return float(d.log_partition), d.marginals
+    trees = exact.tree_distribution(scores, **flags)
+    if len(trees) == 0:
+        return -np.inf, np.zeros_like(scores)
+    return trees.log_partition, exact.arc_marginals(trees, n).astype(float)
+
+
+def check(scores: Tensor, lengths: Tensor, flags: dict[str, bool]) -> None:
+    trees, tolerance = TreeClass(**flags), TOLERANCE[scores.dtype]
+    log_z, mu = KERNELS.marginals(scores, lengths, trees)
+    again = KERNELS.log_partition(scores, lengths, trees)
+    assert log_z.dtype == mu.dtype == again.dtype == scores.dtype
+    for b, n in enumerate(lengths.tolist()):
+        own = scores[b, : n + 1, : n + 1].double().numpy().copy()
+        own[:, 0] = own[np.diag_indices(n + 1)] = 0.0
+        expected_log_z, expected = reference(own, flags)
+        np.testing.assert_allclose(mu[b, : n + 1, : n + 1].double().numpy(), expected, rtol=0, atol=tolerance)
+        assert not mu[b, n + 1 :].any()
+        assert not mu[b, :, n + 1 :].any()
+        for value in (log_z[b].item(), again[b].item()):
+            assert value == pytest.approx(expected_log_z, rel=tolerance / 2, abs=tolerance)
+
+
+@every_class
+def test_lengths_of_all_sizes_in_float32(flags: dict[str, bool]) -> None:
+    with alone():
+        check(*padded([9, 0, 1, 2, 3, 6], 2.0, torch.float32), flags)
+
+
+@every_class
+def test_float64(flags: dict[str, bool]) -> None:
+    with alone():
+        check(*padded([5, 3, 0, 4], 3.0, torch.float64), flags)
+
+
+@every_class
+def test_ties(flags: dict[str, bool]) -> None:
+    scores, lengths = padded([4, 3], 0.0, torch.float32)
+    with alone():
+        check(scores, lengths, flags)
+
+
+@every_class
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_forbidden_arcs(flags: dict[str, bool], dtype: torch.dtype) -> None:
+    """A few, a chain, and no tree at all beside each other."""
+    scores, lengths = padded([5, 3, 3, 1, 2], 1.0, dtype)
+    scores[0, 1, 2] = scores[0, 0, 3] = -torch.inf
+    chain = torch.full((4, 4), -torch.inf)
+    chain[0, 1] = chain[1, 2] = chain[2, 3] = 1.0
+    scores[1, :4, :4] = chain
+    scores[2, :, 2] = -torch.inf
+    scores[3, 0, 1] = -torch.inf
+    check(scores, lengths, flags)
+
+
+@every_class
+def test_spreads_that_are_left_to_others(flags: dict[str, bool]) -> None:
+    """Each sentence another number of tiers on, and all come back in their places."""
+    scores, lengths = padded([3, 3, 4, 2, 5], 1.0, torch.float32)
+    scores[0] *= 100
+    scores[2] *= 1000
+    scores[4, 1, 2] += 60
+    scores[4, 2, 1] += 60
+    check(scores, lengths, flags)
+
+
+@every_class
+def test_gradients(flags: dict[str, bool]) -> None:
+    """Of log Z and of the entropy, through the operators."""
+    scores, lengths = padded([4, 2], 1.0, torch.float64)
+    scores = scores.nan_to_num(0.0)
+    found = []
+    for kernels in (KERNELS, PlainKernels()):
+        given = scores.clone().requires_grad_()
+        with only(kernels):
+            d = OnTensors(given, lengths, **flags)
+            (d.log_partition.sum() + d.entropy.sum()).backward()
+        found.append(given.grad)
+    torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+
+
+@every_class
+def test_no_sentences_and_no_words(flags: dict[str, bool]) -> None:
+    for shape in ((0, 4, 4), (2, 1, 1)):
+        scores, lengths = torch.full(shape, torch.nan), torch.zeros(shape[0], dtype=torch.int64)
+        log_z, mu = KERNELS.marginals(scores, lengths, TreeClass(**flags))
+        assert log_z.tolist() == KERNELS.log_partition(scores, lengths, TreeClass(**flags)).tolist() == [0.0] * shape[0]
+        assert torch.equal(mu, torch.zeros(shape))
