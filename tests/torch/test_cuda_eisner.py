@@ -20,17 +20,22 @@ constexpr int PARTS = 4, PLACES = 40, BLOCKS = 2, THREADS = 64;
 
 template <class T, class X, bool MULTI, int PLACES_>
 void sums(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* log_z_again, T* mu,
-          const int* which, int* rest, int* rest_again) {
+          int* which, int* rest, int* rest_again) {
     using namespace cuda_on_cpu;
     const int p = PLACES_ > 0 ? PLACES_ : nodes - 1 + MULTI;
     const size_t bytes = eisner_bytes(p, PARTS, 4 * sizeof(X) + sizeof(T));
+    int done = 0;
+    std::vector<int> again(which ? which : &done, which ? which + 1 + which[0] : &done);  // a kernel empties its list
     std::vector<char> workspace(PLACES_ > 0 ? 0 : BLOCKS * bytes, char(0xff));
     launch(eisner_marginals<T, X, MULTI, PLACES_, PARTS>, BLOCKS, THREADS, PLACES_ > 0 ? bytes : 0,
-           scores, f, lengths, batch, nodes, log_z, mu, which, rest, workspace.data());
+           scores, f, lengths, batch, nodes, log_z, mu, which ? again.data() : nullptr, &done, rest, workspace.data());
+    if (done != 0 || (which && again[0] != 0)) std::abort();
     if (log_z_again == nullptr) return;
+    again.assign(which ? which : &done, which ? which + 1 + which[0] : &done);
     launch(eisner_log_partition<T, X, MULTI, PLACES_, PARTS>, BLOCKS, THREADS,
            PLACES_ > 0 ? eisner_bytes(p, PARTS, 3 * sizeof(X)) : 0,
-           scores, lengths, batch, nodes, log_z_again, which, rest_again, workspace.data());
+           scores, lengths, batch, nodes, log_z_again, which ? again.data() : nullptr, &done, rest_again,
+           workspace.data());
 }
 
 template <class T, bool MULTI>
@@ -38,7 +43,7 @@ void run(const T* scores, const T* f, const long long* lengths, int batch, int n
          T* covariance, int* to_double, int* to_extended) {
     std::vector<int> again(1 + batch), of_slopes(1 + batch), none(1 + batch);
     to_double[0] = to_extended[0] = 0;
-    const int* which = nullptr;
+    int* which = nullptr;
     if (sizeof(T) == 4) {
         sums<T, float, MULTI, PLACES>(scores, nullptr, lengths, batch, nodes, log_z, log_z_again, mu, which, to_double,
                                       again.data());
@@ -67,7 +72,8 @@ extern "C" void one_warp(const float* scores, const long long* lengths, int batc
                          int* rest) {
     rest[0] = 0;
     cuda_on_cpu::launch(eisner_marginals<float, float, false, 32, 1>, batch, 32, eisner_bytes(32, 1, 20),
-                        scores, (float*)nullptr, lengths, batch, nodes, log_z, mu, (int*)nullptr, rest, (char*)nullptr);
+                        scores, (float*)nullptr, lengths, batch, nodes, log_z, mu, (int*)nullptr, (int*)nullptr, rest,
+                        (char*)nullptr);
 }
 """
 

@@ -5,7 +5,10 @@ then double ones, then such with an exponent of their own. Non-projective trees 
 first two (`matrix_tree.cu`), in memory in the last (`escape_walks.cu`); up to 32 words, one kernel does both the second
 and the last. Projective ones have a chart in shared memory (`eisner.cu`). The next tier is always launched, and finds
 an empty list most often, so that nothing waits for the host. Only where a later tier needs more memory than a
-multiprocessor has, in sentences of more than 60 words or so, the host looks first whether there is anything to do.
+multiprocessor has, in sentences of more than 60 words or so, the host looks first whether there is anything to do, and
+waits for the tiers before. Nothing else here waits for the GPU.
+
+Which launches a quantity takes depends on the class of trees, the numbers and the length only: it is planned once.
 """
 
 from __future__ import annotations
@@ -14,16 +17,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from headway.arrays import TreeClass
-from headway.torch.cuda.nvrtc import Kernel, kernel
+from headway.torch.cuda.launches import Launch, Record
 
 _EXTENDED, _SLOPED = "Extended<double>", "Sloped<Extended<double>>"
 _BYTES = {"float": 4, "double": 8, "Dual<double>": 16, _EXTENDED: 16, _SLOPED: 24}
-_TIERS = {torch.float32: ("float", "double"), torch.float64: ("double",)}
+_TIERS = {"float": ("float", "double"), "double": ("double",)}
 _SLOPES = ("Dual<double>",)
 _SIZES = (8, 16, 32, 64, 128)  # words of a table in registers
 _MOST_WORDS = {"float": 128, "double": 64, "Dual<double>": 64}
@@ -32,6 +36,20 @@ _PARTS = 2  # threads that share a span of a chart
 _SMALL = 32  # words of sentences whose second and last tier are one kernel
 _WALK_THREADS = 128
 _MOST_BLOCKS = 16  # of a multiprocessor, where sentences are few or small
+_ANY_NUMBER = 2**31 - 1  # of blocks
+
+# What kernels take: fields of a record. A list comes with a count of the blocks that have read it.
+_ALL = ("nothing", "nothing")
+_LISTS = (("first_list", "first_done"), ("second_list", "second_done"))
+_SUMS = {
+    "log_partition": ("scores", "lengths", "batch", "nodes", "log_z"),
+    "marginals": ("scores", "f", "lengths", "batch", "nodes", "log_z", "arcs"),
+}
+_WALKS = {
+    "marginals": ("scores", "lengths", "batch", "nodes", "log_z", "arcs"),
+    "covariance": ("scores", "f", "lengths", "batch", "nodes", "arcs"),
+}
+_DECODING = ("scores", "lengths", "batch", "nodes", "heads", "workspace")
 
 
 def kernels_on(device: int) -> CudaKernels | None:
@@ -42,52 +60,61 @@ def kernels_on(device: int) -> CudaKernels | None:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What every kernel is told of a batch; `f` is the direction of derivatives, if there are any."""
+class _Task:
+    """What a plan is made for: `log_partition`, `marginals`, `covariance` or `argmax` of so many nodes."""
 
-    scores: Tensor
-    f: Tensor | None
-    lengths: Tensor
+    quantity: str
     trees: TreeClass
-
-    @property
-    def batch(self) -> int:
-        return len(self.scores)
-
-    @property
-    def nodes(self) -> int:
-        return self.scores.shape[1]
-
-    @property
-    def real(self) -> str:
-        return "float" if self.scores.dtype == torch.float32 else "double"
+    real: str  # float or double
+    nodes: int
 
     @property
     def multi_root(self) -> str:
         return "false" if self.trees.single_root else "true"
 
     @property
+    def sums(self) -> str:
+        """What kernels in tiers call it: they find covariances as they find marginals, of numbers with slopes."""
+        return "log_partition" if self.quantity == "log_partition" else "marginals"
+
+    @property
+    def has_slopes(self) -> bool:
+        return self.quantity == "covariance"
+
+    @property
     def numbers(self) -> tuple[str, ...]:
         """The numbers of the tiers that not every sentence gets through."""
-        return _TIERS[self.scores.dtype] if self.f is None else _SLOPES
+        return _SLOPES if self.has_slopes else _TIERS[self.real]
+
+    @property
+    def halves(self) -> int:
+        return 1 if self.quantity == "log_partition" else 2
 
 
 @dataclass(frozen=True)
 class _Lists:
-    """Sentences that a tier leaves to the next, for two tiers: how many, and their numbers; and a count of blocks."""
+    """Sentences that a tier leaves to the next, for two tiers: blocks that have read it, how many, their numbers."""
 
-    which: Tensor
-    done: Tensor
+    memory: Tensor
 
     @classmethod
     def of(cls, batch: int, device: torch.device) -> _Lists:
         """Empty lists for so many sentences."""
-        which = torch.zeros((2, 1 + batch), dtype=torch.int32, device=device)
-        return cls(which, torch.zeros(2, dtype=torch.int32, device=device))
+        return cls(torch.zeros((2, 2 + batch), dtype=torch.int32, device=device))
 
-    @property
+    @cached_property
     def capacity(self) -> int:
-        return self.which.shape[1] - 1
+        return self.memory.shape[1] - 2
+
+    @cached_property
+    def addresses(self) -> tuple[int, ...]:
+        """As a record has them: each list, and its blocks."""
+        first, second = (row.data_ptr() for row in self.memory)
+        return first + 4, first, second + 4, second
+
+    def is_empty(self, number: int) -> bool:
+        """Whether a list is empty, for which the host waits; a graph that is captured takes it as it may come."""
+        return not torch.cuda.is_current_stream_capturing() and int(self.memory[number, 1].item()) == 0
 
 
 @dataclass(frozen=True)
@@ -95,132 +122,163 @@ class CudaKernels:
     """All four classes of trees on one device, in float32 and float64."""
 
     device: int
-    # The kernels that read lists leave them empty, so each stream keeps its own; one call at a time may use them.
-    _kept: dict[int, _Lists] = field(default_factory=dict)
+    _plans: dict[tuple[Any, ...], list[Launch]] = field(default_factory=dict)
+    # One call at a time may use the record, and the lists, of which each stream keeps its own: the kernels that read
+    # them leave them empty.
     _lock: Lock = field(default_factory=Lock)
+    _record: Record = field(default_factory=Record)
+    _kept: dict[int, _Lists] = field(default_factory=dict)
 
     def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """log Z (B,)."""
-        log_z = scores.new_empty(len(scores))
-        self._sums(_Work(scores, None, lengths, trees), log_z, None)
+        log_z = scores.new_empty(scores.shape[0])
+        self._compute("log_partition", trees, scores, lengths, log_z=log_z)
         return log_z
 
     def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
         """log Z (B,) and marginals."""
-        log_z, mu = scores.new_empty(len(scores)), torch.empty_like(scores)
-        self._sums(_Work(scores, None, lengths, trees), log_z, mu)
+        log_z, mu = scores.new_empty(scores.shape[0]), torch.empty_like(scores)
+        self._compute("marginals", trees, scores, lengths, log_z=log_z, arcs=mu)
         return log_z, mu
 
     def covariance(self, scores: Tensor, lengths: Tensor, f: Tensor, trees: TreeClass) -> Tensor:
         """Cov(f, 1[arc])."""
         result = torch.empty_like(scores)
-        self._sums(_Work(scores, f, lengths, trees), None, result)
+        self._compute("covariance", trees, scores, lengths, f=f, arcs=result)
         return result
 
     def argmax(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """Heads (B, N+1)."""
-        work = _Work(scores, None, lengths, trees)
-        heads = torch.empty((work.batch, work.nodes), dtype=torch.int64, device=scores.device)
-        if not work.batch:
-            return heads
-        if trees.projective:
-            places, size = self._chart(work, 24)
-            source, name = "eisner_argmax.cu", f"eisner_argmax<{work.real}, {work.multi_root}, {places}, {_PARTS}>"
-            threads = _chart_threads(work.nodes)
-        else:
-            size = _rounded(10 * ((work.nodes - 1) // 2) * work.nodes + 48 * work.nodes, 16)
-            source, name, threads = "spanning_tree.cu", f"spanning_tree_argmax<{work.real}, {work.multi_root}>", 32
-        self._launch(work, source, name, threads, size, scores, lengths, work.batch, work.nodes, heads)
+        heads = lengths.new_empty(scores.shape[:2])
+        self._compute("argmax", trees, scores, lengths, heads=heads)
         return heads
 
-    def _sums(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> None:
-        if not work.batch:
+    def _compute(
+        self,
+        quantity: str,
+        trees: TreeClass,
+        scores: Tensor,
+        lengths: Tensor,
+        f: Tensor | None = None,
+        log_z: Tensor | None = None,
+        arcs: Tensor | None = None,
+        heads: Tensor | None = None,
+    ) -> None:
+        batch, nodes, _ = scores.shape
+        if batch == 0:
             return
-        if work.trees.projective:
-            self._charts(work, log_z, arcs)
-            return
-        with self._lock:
-            self._tables_and_walks(work, log_z, arcs, self._lists(work))
+        key = (quantity, trees, scores.dtype, nodes)
+        with self._lock, self._guard:
+            plan = self._plans.get(key)
+            if plan is None:
+                real = "float" if scores.dtype == torch.float32 else "double"
+                plan = self._plans[key] = list(self._plan(_Task(quantity, trees, real, nodes)))
+            stream = torch._C._cuda_getCurrentRawStream(self.device)
+            lists = self._lists(stream, batch, scores.device)
+            self._record.fill(
+                scores.data_ptr(), _address(f), lengths.data_ptr(), batch, nodes, _address(log_z), _address(arcs),
+                _address(heads), *lists.addresses,
+            )  # fmt: skip
+            try:
+                self._queue(plan, batch, stream, lists)
+            except BaseException:  # an interrupt, too: nobody has read what may be in the lists
+                self._kept.pop(stream, None)
+                raise
 
-    def _lists(self, work: _Work) -> _Lists:
-        """Empty lists for the current stream. A graph that is captured has its own."""
-        device = work.scores.device
+    def _queue(self, plan: list[Launch], batch: int, stream: int, lists: _Lists) -> None:
+        for launch in plan:
+            if launch.unless_empty is not None and lists.is_empty(launch.unless_empty):
+                return
+            if launch.workspace:
+                size = launch.blocks(batch) * launch.workspace
+                workspace = torch.empty(size, dtype=torch.uint8, device=lists.memory.device)
+                self._record.set_workspace(workspace.data_ptr())
+            launch.queue(batch, stream)
+
+    def _lists(self, stream: int, batch: int, device: torch.device) -> _Lists:
+        """Empty lists for a stream. A graph that is captured has its own."""
         if torch.cuda.is_current_stream_capturing():
-            return _Lists.of(work.batch, device)
-        stream = torch.cuda.current_stream(device).cuda_stream
+            return _Lists.of(batch, device)
         kept = self._kept.get(stream)
-        if kept is None or kept.capacity < work.batch:
-            kept = self._kept[stream] = _Lists.of(work.batch, device)
+        if kept is None or kept.capacity < batch:
+            kept = self._kept[stream] = _Lists.of(batch, device)
         return kept
 
-    def _tables_and_walks(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, lists: _Lists) -> None:
+    # ------------------------------------------------------------------------------------------------------- plans
+
+    def _plan(self, task: _Task) -> Iterator[Launch]:
+        if task.quantity == "argmax":
+            return self._decoding(task)
+        return self._charts(task) if task.trees.projective else self._tables_and_walks(task)
+
+    def _decoding(self, task: _Task) -> Iterator[Launch]:
+        nodes = task.nodes
+        if task.trees.projective:
+            places, size = self._chart(task, 24)
+            name = f"eisner_argmax<{task.real}, {task.multi_root}, {places}, {_PARTS}>"
+            yield self._launch("eisner_argmax.cu", name, _DECODING, _chart_threads(nodes), size)
+        else:
+            size = _rounded(10 * ((nodes - 1) // 2) * nodes + 48 * nodes, 16)
+            name = f"spanning_tree_argmax<{task.real}, {task.multi_root}>"
+            yield self._launch("spanning_tree.cu", name, _DECODING, 32, size)
+
+    def _tables_and_walks(self, task: _Task) -> Iterator[Launch]:
         """Non-projective trees: tables in registers as far as there are any for so many words, then walks."""
-        halves = 1 if arcs is None else 2
-        quantity, arguments = _quantity(work, log_z, arcs)
-        which, done = None, None  # at first, all sentences
-        for numbers, rest, counter in zip(work.numbers, lists.which, lists.done, strict=False):
-            size = next((size for size in _SIZES if work.nodes - 1 <= size <= _MOST_WORDS[numbers]), None)
+        which, words = None, task.nodes - 1
+        for numbers in task.numbers:
+            size = next((size for size in _SIZES if words <= size <= _MOST_WORDS[numbers]), None)
             if size is None:
                 continue
-            if which is not None and work.nodes <= _SMALL + 1:
-                self._rest(work, log_z, arcs, which, done)
+            if which is not None and words <= _SMALL:
+                yield self._rest(task, which)
                 return
-            threads = max(64, halves * size)
-            groups = threads // (halves * size)
-            shared = _BYTES[numbers] * groups * _table_numbers(size, halves)
-            blocks = -(-work.batch // groups)
-            name = f"matrix_tree_{quantity}<{work.real}, {numbers}, {size}, {work.multi_root}"
-            if arcs is not None:  # whose kernel for tables without padding has its addresses made beforehand
-                name += ", true" if which is None and work.nodes == size + 1 else ", false"
-            name += ">"
-            kernel(self.device, "matrix_tree.cu", name, shared).launch(
-                blocks if which is None else min(blocks, self._blocks(shared)),
-                threads, shared, *arguments, which, done, rest,
-            )  # fmt: skip
-            which, done = rest, counter
-        self._walks(work, log_z, arcs, which, done)
-
-    def _rest(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, which: Tensor, done: Tensor | None) -> None:
-        """What float numbers could not hold of short sentences: double numbers and walks in one kernel."""
-        shared = max(_BYTES["double"] * _table_numbers(_SMALL, 2), _walk_bytes(work))
-        name = f"matrix_tree_rest<{work.real}, {_SMALL}, {work.multi_root}>"
-        kernel(self.device, "matrix_tree.cu", name, shared).launch(
-            min(work.batch, self._blocks(shared)),
-            2 * _SMALL, shared, work.scores, work.lengths, work.nodes, log_z, arcs, which, done,
-        )  # fmt: skip
-
-    def _walks(
-        self, work: _Work, log_z: Tensor | None, arcs: Tensor | None, which: Tensor | None, done: Tensor | None
-    ) -> None:
-        """Any scale and any length: the sentences in a list, or all."""
-        size = _walk_bytes(work)
-        if which is not None and size > self._shared_memory and _is_empty(which):
-            return
-        name = f"escape_walks_{'marginals' if work.f is None else 'covariance'}<{work.real}, {work.multi_root}>"
-        given = (work.scores, work.lengths) if work.f is None else (work.scores, work.f, work.lengths)
-        results = (log_z, arcs) if work.f is None else (arcs,)
-        arguments = (*given, work.batch, work.nodes, *results, which, done)
-        self._launch(work, "escape_walks.cu", name, _WALK_THREADS, size, *arguments)
-
-    def _charts(self, work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> None:
-        """Projective trees."""
-        last = _EXTENDED if work.f is None else _SLOPED
-        lists = work.scores.new_empty((len(work.numbers), 1 + work.batch), dtype=torch.int32)
-        lists[:, 0] = 0
-        which: Tensor | None = None
-        for numbers, rest in zip((*work.numbers, last), (*lists, None), strict=True):
-            cell = 3 * _BYTES[numbers] if arcs is None else 4 * _BYTES[numbers] + work.scores.element_size()
-            places, size = self._chart(work, cell)
-            if which is not None and not places and _is_empty(which):
-                return
-            quantity, arguments = _quantity(work, log_z, arcs)
-            name = f"eisner_{quantity}<{work.real}, {numbers}, {work.multi_root}, {places}, {_PARTS}>"
-            self._launch(work, "eisner.cu", name, _chart_threads(work.nodes), size, *arguments, which, rest)
+            rest = 0 if which is None else which + 1
+            yield self._table(task, numbers, size, which, rest)
             which = rest
+        yield self._walks(task, which)
 
-    def _chart(self, work: _Work, cell: int) -> tuple[int, int]:
+    def _table(self, task: _Task, numbers: str, size: int, which: int | None, rest: int) -> Launch:
+        threads = max(64, task.halves * size)
+        sentences = threads // (task.halves * size)
+        shared = _BYTES[numbers] * sentences * _table_numbers(size, task.halves)
+        name = f"matrix_tree_{task.sums}<{task.real}, {numbers}, {size}, {task.multi_root}"
+        if task.sums == "marginals":  # whose kernel for tables without padding has its addresses made beforehand
+            name += ", true" if which is None and task.nodes == size + 1 else ", false"
+        name += ">"
+        takes = (*_SUMS[task.sums], *_list(which), _LISTS[rest][0])
+        blocks = _ANY_NUMBER if which is None else self._blocks(shared)
+        return Launch(self._record, self.device, "matrix_tree.cu", name, takes, threads, shared, blocks, sentences)
+
+    def _rest(self, task: _Task, which: int) -> Launch:
+        """What float numbers could not hold of short sentences: double numbers and walks in one kernel."""
+        shared = max(_BYTES["double"] * _table_numbers(_SMALL, 2), _walk_bytes(task))
+        name = f"matrix_tree_rest<{task.real}, {_SMALL}, {task.multi_root}>"
+        takes = ("scores", "lengths", "nodes", "log_z", "arcs", *_list(which))
+        blocks = self._blocks(shared)
+        return Launch(self._record, self.device, "matrix_tree.cu", name, takes, 2 * _SMALL, shared, blocks)
+
+    def _walks(self, task: _Task, which: int | None) -> Launch:
+        """Any scale and any length: the sentences in a list, or all."""
+        kind = "covariance" if task.has_slopes else "marginals"
+        name = f"escape_walks_{kind}<{task.real}, {task.multi_root}>"
+        takes = (*_WALKS[kind], *_list(which), "workspace")
+        return self._launch("escape_walks.cu", name, takes, _WALK_THREADS, _walk_bytes(task), which)
+
+    def _charts(self, task: _Task) -> Iterator[Launch]:
+        """Projective trees."""
+        last = _SLOPED if task.has_slopes else _EXTENDED
+        for tier, numbers in enumerate((*task.numbers, last)):
+            which = None if tier == 0 else tier - 1
+            size = _BYTES[numbers]
+            cell = 3 * size if task.sums == "log_partition" else 4 * size + _BYTES[task.real]
+            places, size = self._chart(task, cell)
+            name = f"eisner_{task.sums}<{task.real}, {numbers}, {task.multi_root}, {places}, {_PARTS}>"
+            takes = (*_SUMS[task.sums], *_list(which), _LISTS[tier][0] if numbers != last else "nothing", "workspace")
+            yield self._launch("eisner.cu", name, takes, _chart_threads(task.nodes), size, which)
+
+    def _chart(self, task: _Task, cell: int) -> tuple[int, int]:
         """Places of a chart in shared memory, 0 if it has no room there, and its bytes."""
-        least = work.nodes - work.trees.single_root
+        least = task.nodes - task.trees.single_root
         for places in _PLACES:
             size = _chart_bytes(places, cell)
             if least <= places and size <= self._shared_memory:
@@ -228,21 +286,24 @@ class CudaKernels:
         return 0, _chart_bytes(least, cell)
 
     def _launch(
-        self, work: _Work, source: str, name: str, threads: int, size: int, *arguments: Tensor | int | None
-    ) -> None:
-        """A kernel whose blocks need so many bytes each and share the sentences out among themselves."""
+        self, source: str, name: str, takes: tuple[str, ...], threads: int, size: int, which: int | None = None
+    ) -> Launch:
+        """A kernel whose blocks need so many bytes each, and share the sentences of a list out among themselves."""
         if size <= self._shared_memory:
-            blocks, shared, workspace = min(work.batch, self._blocks(size)), size, None
-        else:
-            size = _rounded(size, 256)
-            blocks, shared = min(work.batch, self._multiprocessors), 0
-            workspace = torch.empty(blocks * size, dtype=torch.uint8, device=work.scores.device)
-        chosen: Kernel = kernel(self.device, source, name, shared)
-        chosen.launch(blocks, threads, shared, *arguments, workspace)
+            return Launch(self._record, self.device, source, name, takes, threads, size, self._blocks(size))
+        size = _rounded(size, 256)
+        blocks = self._multiprocessors
+        return Launch(
+            self._record, self.device, source, name, takes, threads, 0, blocks, workspace=size, unless_empty=which
+        )
 
     def _blocks(self, shared: int) -> int:
         """As many as the device runs at once, by their shared memory."""
         return self._multiprocessors * min(_MOST_BLOCKS, max(1, self._shared_memory // (shared + 1024)))
+
+    @cached_property
+    def _guard(self) -> torch.cuda.device:
+        return torch.cuda.device(self.device)
 
     @cached_property
     def _multiprocessors(self) -> int:
@@ -255,16 +316,12 @@ class CudaKernels:
         return int(properties.shared_memory_per_block_optin)  # type: ignore[attr-defined]  # not in torch's stubs
 
 
-def _quantity(work: _Work, log_z: Tensor | None, arcs: Tensor | None) -> tuple[str, tuple[Tensor | int | None, ...]]:
-    """What is asked for, as kernels in tiers name it, and the arguments that they begin with."""
-    if arcs is None:
-        return "log_partition", (work.scores, work.lengths, work.batch, work.nodes, log_z)
-    return "marginals", (work.scores, work.f, work.lengths, work.batch, work.nodes, log_z, arcs)
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
 
 
-def _is_empty(which: Tensor) -> bool:
-    """Whether a list is empty, for which the host has to wait; a graph that is captured takes it as it may come."""
-    return not torch.cuda.is_current_stream_capturing() and int(which[0].item()) == 0
+def _list(number: int | None) -> tuple[str, str]:
+    return _ALL if number is None else _LISTS[number]
 
 
 def _rounded(number: int, unit: int) -> int:
@@ -283,11 +340,11 @@ def _line_numbers(n: int) -> int:
     return 0 if n <= 32 else max(4 * n + 4, 2 * _line_numbers(n // 2))
 
 
-def _walk_bytes(work: _Work) -> int:
+def _walk_bytes(task: _Task) -> int:
     """Bytes of memory that `walks.cuh` needs for weights, escapes, and a table for each level."""
-    n = work.nodes - 1
+    n = task.nodes - 1
     numbers = 2 * n * (n + 1) + sum(size * (size + 1) for size in _levels(n))
-    return max(1, numbers) * (16 if work.f is None else 24)
+    return max(1, numbers) * _BYTES[_SLOPED if task.has_slopes else _EXTENDED]
 
 
 def _levels(n: int) -> Iterator[int]:

@@ -7,8 +7,8 @@
 //
 // X is float, double or Extended<double>; for covariances Dual<double> or Sloped<Extended<double>>. A kernel with float
 // or double numbers leaves the sentences that they do not hold to the next: `rest[0]` counts them, from 0, and their
-// numbers follow. It takes those in `which`, a list of the same form, or all if that is null. Extended numbers hold
-// all.
+// numbers follow. It takes those in `which`, a list of the same form, or all if that is null, and leaves it empty; `done`
+// is a count of blocks, 0 between kernels. Extended numbers hold all.
 //
 // Memory, for the largest p, which is nodes - 1, or nodes for multi-root trees, or PLACES if that is not 0:
 //     bytes = p P cell + 48 (p + 1), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
@@ -178,14 +178,14 @@ __device__ void write(const Chart& at, T* cells, int first, Value value) {
 }
 
 // log Z of every sentence; -inf where there is no tree.
-// Arguments: scores (B, nodes, nodes), lengths (B,) int64, batch, nodes, log_z (B,), which, rest (1 + B,) int32,
-//            workspace.
+// Arguments: scores (B, nodes, nodes), lengths (B,) int64, batch, nodes, log_z (B,), which (1 + B,) int32, done,
+//            rest (1 + B,) int32, workspace.
 template <class T, class X, bool MULTI, int PLACES, int PARTS>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
-    eisner_log_partition(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, const int* which,
-                         int* rest, char* workspace) {
+    eisner_log_partition(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, int* which,
+                         int* done, int* rest, char* workspace) {
     const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, 3 * sizeof(X));
-    each_sentence<PLACES>(batch, which, workspace, bytes, [&](long long b, char* memory) {
+    each_sentence<PLACES>(batch, {which, done}, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, X, MULTI, PLACES, PARTS> at(
             scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, 3
         );
@@ -203,14 +203,14 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
 
 // log Z, unless it is null, and arc marginals, or where X has slopes Cov(f, 1[arc]); zeros where there is no tree.
 // Arguments: scores (B, nodes, nodes), f like scores or null, lengths (B,) int64, batch, nodes, log_z (B,),
-//            mu like scores, which, rest (1 + B,) int32, workspace.
+//            mu like scores, which (1 + B,) int32, done, rest (1 + B,) int32, workspace.
 template <class T, class X, bool MULTI, int PLACES, int PARTS>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_marginals(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
-                     const int* which, int* rest, char* workspace) {
+                     int* which, int* done, int* rest, char* workspace) {
     constexpr int CELL = 4 * sizeof(X) + sizeof(T);
     const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL), cells = (long long)(nodes)*nodes;
-    each_sentence<PLACES>(batch, which, workspace, bytes, [&](long long b, char* memory) {
+    each_sentence<PLACES>(batch, {which, done}, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, X, MULTI, PLACES, PARTS> at(
             scores + b * cells, f + (f == nullptr ? 0 : b * cells), int(lengths[b]), nodes, memory, 4
         );

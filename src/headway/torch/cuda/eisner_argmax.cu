@@ -85,7 +85,7 @@ template <class T, bool MULTI, int PLACES, int PARTS>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_argmax(const T* scores, const long long* lengths, int batch, int nodes, long long* heads, char* workspace) {
     const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, 3 * sizeof(Best));
-    each_sentence<PLACES>(batch, nullptr, workspace, bytes, [&](long long b, char* memory) {
+    each_sentence<PLACES>(batch, {nullptr, nullptr}, workspace, bytes, [&](long long b, char* memory) {
         const Chart<T, Best, MULTI, PLACES, PARTS> at(
             scores + b * nodes * nodes, nullptr, int(lengths[b]), nodes, memory, 3
         );

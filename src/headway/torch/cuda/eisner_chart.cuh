@@ -223,13 +223,13 @@ struct Chart {
 
 // ---- Sentences ----------------------------------------------------------------------------------------------------
 
-// Calls body(sentence, its memory) for each sentence of this block.
+// Calls body(sentence, its memory) for each sentence of this block: those of a list, which is empty afterwards, or all.
 template <int PLACES, class Body>
-__device__ void each_sentence(int batch, const int* which, char* workspace, long long bytes, Body body) {
+__device__ void each_sentence(int batch, List which, char* workspace, long long bytes, Body body) {
     SHARED_MEMORY(shared);
-    const int count = which == nullptr ? batch : which[0];
+    const int count = which.count(batch);
     for (int turn = blockIdx.x; turn < count; turn += gridDim.x) {
-        const long long b = which == nullptr ? turn : which[1 + turn];
+        const long long b = which.number(turn);
         if constexpr (PLACES > 0) {
             body(b, shared);
         } else {
@@ -237,6 +237,7 @@ __device__ void each_sentence(int batch, const int* which, char* workspace, long
         }
         sync_block();
     }
+    which.empty();
 }
 
 // ---- Weights -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""CUDA C++ compiled at run time by NVRTC, which comes with torch, kept on disk, and launched on torch's own stream.
+"""CUDA C++ compiled at run time by NVRTC, which comes with torch, kept on disk, and launched on torch's streams.
 
 A kernel is an instance of a template in a source beside this file, such as `eisner_argmax<float, false, 0, 2>`.
 It takes a second or two to compile, once a machine: the machine code is kept in the folder that HEADWAY_CUDA_CACHE
@@ -8,19 +8,16 @@ is compiled again.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from cuda.bindings import driver, nvrtc
-from torch import Tensor
 
 from headway.atomic import write_file
 from headway.errors import HeadwayError
@@ -29,37 +26,39 @@ _SOURCES = Path(__file__).parent
 _HEADERS = ("numbers.cuh", "walks.cuh", "eisner_chart.cuh")
 _OPTIONS = ("--std=c++17", "--device-as-default-execution-space")  # the latter for lambdas
 _CHECKSUM = 32  # bytes of SHA-256
+_NO_CONTEXT = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
 
 
 class CudaError(HeadwayError, RuntimeError):
     """CUDA could not compile or launch a kernel."""
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A compiled kernel on one device."""
-
-    function: Any
-
-    def launch(self, blocks: int, threads: int, shared: int, *arguments: Tensor | int | None) -> None:
-        """Queue it on torch's current stream. A tensor is passed as its address, an int as 32 bits, None as null."""
-        values = tuple(x.data_ptr() if isinstance(x, Tensor) else x or 0 for x in arguments)
-        types = tuple(ctypes.c_int if isinstance(x, int) else ctypes.c_void_p for x in arguments)
-        stream = torch.cuda.current_stream().cuda_stream
-        _checked(driver.cuLaunchKernel(self.function, blocks, 1, 1, threads, 1, 1, shared, stream, (values, types), 0))
+def queue(function: Any, device: int, blocks: int, threads: int, shared: int, stream: int, arguments: int) -> None:
+    """Launch a function on a stream of the current device; `arguments` is where the addresses of its arguments are."""
+    shape = (blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
+    status = driver.cuLaunchKernel(function, *shape)
+    if status[0] == _NO_CONTEXT:  # nothing of CUDA's was called in this thread before
+        _enter_context(device)
+        status = driver.cuLaunchKernel(function, *shape)
+    _checked(status)
 
 
 @cache
-def kernel(device: int, source: str, expression: str, shared: int) -> Kernel:
+def function(device: int, source: str, expression: str, shared: int) -> Any:
     """The instance `expression` of a template in a source file, allowed so many bytes of shared memory."""
     with torch.cuda.device(device):
-        torch.cuda.current_stream().synchronize()  # makes the device's context this thread's
+        _enter_context(device)
         code, name = _compiled(device, source, expression)
         module = _checked(driver.cuModuleLoadData(code))
-        function = _checked(driver.cuModuleGetFunction(module, name))
+        found = _checked(driver.cuModuleGetFunction(module, name))
         largest = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        _checked(driver.cuFuncSetAttribute(function, largest, shared))
-    return Kernel(function)
+        _checked(driver.cuFuncSetAttribute(found, largest, shared))
+    return found
+
+
+def _enter_context(device: int) -> None:
+    """Make a device's context, which torch uses, this thread's."""
+    _checked(driver.cuCtxSetCurrent(_checked(driver.cuDevicePrimaryCtxRetain(_checked(driver.cuDeviceGet(device))))))
 
 
 def _compiled(device: int, source: str, expression: str) -> tuple[bytes, bytes]:
