@@ -39,8 +39,9 @@ class TreeDistribution(Distribution):
 
     `validate_args=False` leaves out all checks of values, for which a GPU would have to be waited for, as torch's
     distributions do. Heads are then taken to be trees of the class, and a sentence without a tree has log Z -inf and
-    marginals of zero. Inside `torch.compile` no value raises an error. torch's global default does not count here,
-    since torch.compile switches it off for the rest of the process.
+    marginals of zero. Nothing waits for the GPU then, but for batches of more than 60 words or so, of which the host
+    has to know whether any sentence needs wider numbers. Inside `torch.compile` no value raises an error. torch's
+    global default does not count here, since torch.compile switches it off for the rest of the process.
 
     log Z and marginals are computed once and shared by all answers. So is their graph: to call `backward` twice, pass
     `retain_graph=True` the first time, or make a new distribution. The scores are not copied.
@@ -92,7 +93,7 @@ class TreeDistribution(Distribution):
             return self._inference()[0]
         if self._log_z is None:
             log_z = self._unflat(operators.log_partition(self._flat(self.scores), self._sizes(), self.trees))
-            self._require_trees(log_z > -torch.inf)
+            self._require_sums(log_z)
             self._log_z = log_z
         return self._log_z
 
@@ -104,7 +105,8 @@ class TreeDistribution(Distribution):
     def argmax(self) -> Tensor:
         """Heads of the best tree; padding is -1."""
         heads = self._best(self.scores)
-        self._require_trees(self._are_found(heads))
+        if self._looks_at_values():
+            require_trees(self._are_found(heads), self.scores, self.lengths, self.trees)
         return heads
 
     @property
@@ -162,7 +164,7 @@ class TreeDistribution(Distribution):
         if self._looks_at_values():
             self.log_partition  # noqa: B018  raises NoTreeError where nothing covaries
         slope = operators.covariance(self._flat(self.scores), self._sizes(), values, self.trees)
-        return slope.reshape(self.scores.shape)
+        return self._like_scores(slope)
 
     @property
     def entropy(self) -> Tensor:  # type: ignore[override]
@@ -205,8 +207,8 @@ class TreeDistribution(Distribution):
         log_z, mu = self._log_z, self._mu
         if log_z is None or mu is None or (self._wants_gradients() and not mu.requires_grad):
             found = operators.marginals(self._flat(self.scores), self._sizes(), self.trees)
-            log_z, mu = self._unflat(found[0]), found[1].reshape(self.scores.shape)
-            self._require_trees(log_z > -torch.inf)
+            log_z, mu = self._unflat(found[0]), self._like_scores(found[1])
+            self._require_sums(log_z)
             self._log_z, self._mu = log_z, mu
         return log_z, mu
 
@@ -216,9 +218,9 @@ class TreeDistribution(Distribution):
     def _looks_at_values(self) -> bool:
         return self._validate_args and not torch.compiler.is_compiling()
 
-    def _require_trees(self, found: Tensor) -> None:
+    def _require_sums(self, log_z: Tensor) -> None:
         if self._looks_at_values():
-            require_trees(found, self.scores, self.lengths, self.trees)
+            require_trees(log_z > -torch.inf, self.scores, self.lengths, self.trees)
 
     def _best(self, scores: Tensor) -> Tensor:
         heads = operators.argmax(self._flat(scores.detach()), self._sizes(), self.trees)
@@ -230,15 +232,17 @@ class TreeDistribution(Distribution):
 
     def _score(self, heads: Tensor, check: bool = False) -> Tensor:
         """Of heads (*sample_shape, *batch_shape, N+1)."""
-        nodes, extra = heads.shape[-1], heads.ndim - self.scores.ndim + 1
+        nodes = heads.shape[-1]
         node = torch.arange(nodes, device=heads.device)
         words = (node > 0) & (node <= self.lengths[..., None])
         chosen = torch.where(words, heads, 0)
-        # The samples of a sentence lie side by side, as rows of a matrix that selects from its scores.
-        rows = chosen.reshape(-1, *self.batch_shape, nodes).movedim(0, -2)
-        picked = self.scores.gather(-2, rows)
-        total = torch.where(words[..., None, :], picked, 0.0).sum(-1).movedim(-1, 0)
-        total = total.reshape(heads.shape[:-1]) if extra != 0 else total.squeeze(0)
+        if heads.ndim == self.scores.ndim - 1:
+            picked = self.scores.gather(-2, chosen[..., None, :])[..., 0, :]
+            total = torch.where(words, picked, 0.0).sum(-1)
+        else:  # the samples of a sentence lie side by side, as rows of a matrix that selects from its scores
+            rows = chosen.reshape(-1, *self.batch_shape, nodes).movedim(0, -2)
+            picked = self.scores.gather(-2, rows)
+            total = torch.where(words[..., None, :], picked, 0.0).sum(-1).movedim(-1, 0).reshape(heads.shape[:-1])
         if not check:
             return total
         flat = chosen.reshape(-1, nodes)
@@ -273,15 +277,20 @@ class TreeDistribution(Distribution):
         result._validate_args = self._validate_args if validate_args is None else validate_args
         return result
 
+    # Most batches have one dimension, for which a view would be time lost.
+
     def _flat(self, values: Tensor) -> Tensor:
         """(B, N+1, N+1) with one batch dimension."""
-        return values.unsqueeze(0) if values.ndim == 2 else values.flatten(0, -3)
+        return values if values.ndim == 3 else values.reshape(-1, *values.shape[-2:])
+
+    def _like_scores(self, values: Tensor) -> Tensor:
+        return values if self.scores.ndim == 3 else values.reshape(self.scores.shape)
 
     def _sizes(self) -> Tensor:
-        return self.lengths.reshape(-1)
+        return self.lengths if self.lengths.ndim == 1 else self.lengths.reshape(-1)
 
     def _unflat(self, values: Tensor) -> Tensor:
-        return values.reshape(self.batch_shape)
+        return values if self.scores.ndim == 3 else values.reshape(self.batch_shape)
 
 
 register_kl(TreeDistribution, TreeDistribution)(TreeDistribution.kl)
