@@ -68,6 +68,22 @@ void run(const T* scores, const T* f, const long long* lengths, int batch, int n
     }
 BOTH(float) BOTH(double)
 
+// Packed charts: small ones, and the largest.
+template <bool MULTI, int PLACES_, int THREADS_>
+void packed(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu, int* rest) {
+    cuda_on_cpu::launch(eisner_marginals<float, float, MULTI, PLACES_ + MULTI, 2, true>, 2, THREADS_,
+                        eisner_packed_bytes(PLACES_ + MULTI, 2, MULTI), scores, (float*)nullptr, lengths, batch, nodes,
+                        log_z, mu, (int*)nullptr, (int*)nullptr, rest, (char*)nullptr);
+}
+extern "C" void packed_8(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu,
+                         int* rest, bool multi) {
+    (multi ? packed<true, 8, 32> : packed<false, 8, 32>)(scores, lengths, batch, nodes, log_z, mu, rest);
+}
+extern "C" void packed_128(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu,
+                           int* rest, bool multi) {
+    (multi ? packed<true, 128, 256> : packed<false, 128, 256>)(scores, lengths, batch, nodes, log_z, mu, rest);
+}
+
 extern "C" void one_warp(const float* scores, const long long* lengths, int batch, int nodes, float* log_z, float* mu,
                          int* rest) {
     rest[0] = 0;
@@ -214,6 +230,36 @@ def test_one_warp_with_a_lane_a_span() -> None:
         d = TreeDistribution(np.where(np.eye(len(own)), 0.0, own), projective=True)
         np.testing.assert_allclose(log_z[b], d.log_partition, rtol=1e-6)
         np.testing.assert_allclose(mu[b, : len(own), : len(own)], d.marginals, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("multi_root", [False, True])
+@pytest.mark.parametrize(
+    ("places", "lengths"), [(8, (8, 8, 7, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0)), (128, (128, 101))], ids=["small", "large"]
+)
+def test_packed_charts(places: int, lengths: tuple[int, ...], multi_root: bool) -> None:
+    """Less memory a place: as the others, and what float numbers do not hold is left over."""
+    rng = np.random.default_rng(places)
+    sentences = [random(rng, n, 1).astype(np.float32).astype(np.float64) for n in lengths]
+    if places == 8:
+        sentences += [random(rng, 7, 100), np.where(rng.random((9, 9)) < 0.2, -np.inf, random(rng, 8, 2))]
+        sentences[-1][0] = 1.0
+    scores, counts = padded(sentences, places + 1, np.float32)
+    log_z, mu = np.full(len(scores), np.nan, np.float32), np.full_like(scores, np.nan)
+    rest = np.zeros(1 + len(scores), np.int32)
+    run_packed = getattr(compiled("eisner.cu", WRAPPERS), f"packed_{places}")
+    results = (pointer(log_z), pointer(mu), pointer(rest), ctypes.c_bool(multi_root))
+    run_packed(pointer(scores), pointer(counts), len(scores), places + 1, *results)
+    left = rest[1 : 1 + rest[0]].tolist()
+    assert left == ([len(lengths)] if places == 8 else [])
+    for b, own in enumerate(sentences):
+        if b in left:
+            continue
+        size = len(own)
+        d = TreeDistribution(np.where(np.eye(size), 0.0, own), projective=True, single_root=not multi_root)
+        np.testing.assert_allclose(log_z[b], d.log_partition, rtol=5e-7, atol=5e-7)
+        np.testing.assert_allclose(mu[b, :size, :size], d.marginals, rtol=0, atol=2e-6)
+        assert not mu[b, size:].any()
+        assert not mu[b, :, size:].any()
 
 
 @pytest.mark.parametrize("multi_root", [False, True])

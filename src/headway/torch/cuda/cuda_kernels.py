@@ -31,7 +31,8 @@ _TIERS = {"float": ("float", "double"), "double": ("double",)}
 _SLOPES = ("Dual<double>",)
 _SIZES = (8, 16, 32, 64, 128)  # words of a table in registers
 _MOST_WORDS = {"float": 128, "double": 64, "Dual<double>": 64}
-_PLACES = (17, 33, 65, 97)  # of a chart, whose rows take the next number that is 1 modulo 32
+_PLACES = (17, 33, 65, 97, 129)  # of a chart, whose rows take the next number that is 1 modulo 32
+_PACKED_WORDS = 128  # of a chart with less memory a place, for float numbers
 _PARTS = 2  # threads that share a span of a chart
 _SMALL = 32  # words of sentences whose second and last tier are one kernel
 _WALK_THREADS = 128
@@ -272,9 +273,21 @@ class CudaKernels:
             size = _BYTES[numbers]
             cell = 3 * size if task.sums == "log_partition" else 4 * size + _BYTES[task.real]
             places, size = self._chart(task, cell)
-            name = f"eisner_{task.sums}<{task.real}, {numbers}, {task.multi_root}, {places}, {_PARTS}>"
+            shape = f"{places}, {_PARTS}"
+            if numbers == "float" and task.sums == "marginals" and self._has_room_packed(task, places):
+                places, size = _packed_chart(task.trees.single_root)
+                shape = f"{places}, {_PARTS}, true"
+            name = f"eisner_{task.sums}<{task.real}, {numbers}, {task.multi_root}, {shape}>"
             takes = (*_SUMS[task.sums], *_list(which), _LISTS[tier][0] if numbers != last else "nothing", "workspace")
             yield self._launch("eisner.cu", name, takes, _chart_threads(task.nodes), size, which)
+
+    def _has_room_packed(self, task: _Task, places: int) -> bool:
+        """Whether a packed chart saves a workspace."""
+        return (
+            places == 0
+            and task.nodes - 1 <= _PACKED_WORDS
+            and _packed_chart(task.trees.single_root)[1] <= self._shared_memory
+        )
 
     def _chart(self, task: _Task, cell: int) -> tuple[int, int]:
         """Places of a chart in shared memory, 0 if it has no room there, and its bytes."""
@@ -357,6 +370,14 @@ def _chart_bytes(places: int, cell: int) -> int:
     """Bytes of memory that `eisner_chart.cuh` needs."""
     pitch = places + (_PARTS - 1 - places) % 32
     return _rounded(places * pitch * cell + 48 * (places + 1), 256)
+
+
+def _packed_chart(single_root: bool) -> tuple[int, int]:
+    """Places of a packed chart, and its bytes: `eisner_packed_bytes` in `eisner_chart.cuh`."""
+    places = _PACKED_WORDS if single_root else _PACKED_WORDS + 1
+    pitch = places + (_PARTS - 1 - places) % 32
+    words = _rounded(12 * places, 8) if single_root else 0
+    return places, _rounded(_rounded(12 * places * pitch, 8) + words + 2 * (places - 1) * (places - 2), 16)
 
 
 def _chart_threads(nodes: int) -> int:

@@ -3,7 +3,8 @@
 // The chart and its numbers are in eisner_chart.cuh. The outside pass has the same sums, from wide spans to narrow,
 // with the derivatives of log Z: O[h, e] by C[h, e], and D[i, j] by Q[i, j] (and its mirror image, D[j, i]); the
 // posterior of an arc is I times the derivative by I. O takes the place of W. Marginals are gathered in shared memory
-// and written row by row.
+// and written row by row, but not in a packed chart: there they are written at once, and D, which is symmetric, takes a
+// triangle. So 128 words of float numbers have room in the 227 KB of a multiprocessor.
 //
 // X is float, double or Extended<double>; for covariances Dual<double> or Sloped<Extended<double>>. A kernel with float
 // or double numbers leaves the sentences that they do not hold to the next: `rest[0]` counts them, from 0, and their
@@ -14,6 +15,7 @@
 //     bytes = p P cell + 48 (p + 1), rounded up to a multiple of 256, with P = p + (PARTS - 1 - p) mod 32
 //     cell  = 3 size(X) for log Z, 4 size(X) + size(T) for marginals and covariances
 //     size  = 4, 8, 16 for float, double, Extended; 16, 24 for Dual<double>, Sloped
+// or eisner_packed_bytes(PLACES, PARTS, MULTI) if PACKED,
 // in shared memory for PLACES > 0; for PLACES = 0 in `workspace`, for each block of the grid. The grid may have any
 // number of blocks: each takes every gridDim.x-th sentence. Threads: a multiple of 32, at most MOST_THREADS, about p
 // PARTS or half of that. For 32 words PARTS = 2 and 64 threads.
@@ -56,7 +58,7 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store, 
     const int p = at.p, pitch = at.pitch(), part = threadIdx.x % PARTS, last = p - 1;
     const X *const c = at.c, *const arcs = at.i(), *const w = at.w();
     const auto square = at.square();
-    X *const o = at.w(), *const d = o + square;
+    X *const o = at.w(), *const d = o + square, *const packed = reinterpret_cast<X*>(at.after);
     const auto inverse = inverse_of(sum);
     if constexpr (!Chart::MULTI) {
         sync_block();  // all have read the root's weights
@@ -86,18 +88,26 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store, 
                 const X *beyond = c + r * pitch + (leftwards ? v - 1 : v + 1), *rest = c + v * pitch + r;
                 X far = A::zero(), inner = A::zero(), by_arc = A::zero();
                 const int turn = leftwards ? i - 1 - (i - 1 - part) % PARTS : -1;
+                // In the triangle, D[r, j] is one row, and D[i, r] a column, whose cells are farther and farther apart.
+                const X* span = packed + (leftwards ? triangle_row(j) + r : triangle_row(r) + i);
+                int step = leftwards ? PARTS : triangle_row(r + PARTS) - triangle_row(r);
+                int bend = leftwards ? 0 : PARTS * PARTS;
 #pragma unroll 4
                 for (int s = part; s < last - width; s += PARTS) {
                     far = accumulated(wider[0], arc[0], far);
-                    inner = accumulated(wider[square], beyond[0], inner);
+                    inner = accumulated(Chart::PACKED ? span[0] : wider[square], beyond[0], inner);
                     by_arc = accumulated(own[0], rest[0], by_arc);
                     wider += PARTS * pitch, arc += PARTS * pitch, beyond += PARTS * pitch, own += PARTS, rest += PARTS;
+                    span += step, step += bend;
                     if (s == turn) {
                         const int rows = (width + 1) * pitch;
                         wider += rows - width, arc += rows + width, beyond += rows + width + 2;
                         own += width + 1 - width * pitch, rest += width + 1 + width * pitch;
                         right = far, far = inner, inner = right;
                         by_left_arc = by_arc, by_arc = A::zero();
+                        const int next = s + PARTS + width + 1;
+                        span = packed + triangle_row(next) + i;
+                        step = triangle_row(next + PARTS) - triangle_row(next), bend = PARTS * PARTS;
                     }
                 }
                 right = inner, left = far, by_right_arc = by_arc;
@@ -116,7 +126,12 @@ __device__ void outside(const Chart& at, typename Chart::Root sum, Store store, 
                 }
                 by_right_arc = A::add(right, by_right_arc);
                 by_left_arc = A::add(left, by_left_arc);
-                d[ij] = d[ji] = A::add(A::mul(by_right_arc, w[ij]), A::mul(by_left_arc, w[ji]));
+                const X by_span = A::add(A::mul(by_right_arc, w[ij]), A::mul(by_left_arc, w[ji]));
+                if constexpr (!Chart::PACKED) {
+                    d[ij] = d[ji] = by_span;
+                } else if (width > 1) {
+                    packed[triangle_row(j) + i] = by_span;
+                }
                 o[ij] = right;
                 o[ji] = left;
                 store(i + FIRST, j + FIRST, A::mul(by_right_arc, arcs[ij]));
@@ -204,19 +219,21 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
 // log Z, unless it is null, and arc marginals, or where X has slopes Cov(f, 1[arc]); zeros where there is no tree.
 // Arguments: scores (B, nodes, nodes), f like scores or null, lengths (B,) int64, batch, nodes, log_z (B,),
 //            mu like scores, which (1 + B,) int32, done, rest (1 + B,) int32, workspace.
-template <class T, class X, bool MULTI, int PLACES, int PARTS>
+template <class T, class X, bool MULTI, int PLACES, int PARTS, bool PACKED = false>
 __global__ void __launch_bounds__(MOST_THREADS, 1)
     eisner_marginals(const T* scores, const T* f, const long long* lengths, int batch, int nodes, T* log_z, T* mu,
                      int* which, int* done, int* rest, char* workspace) {
     constexpr int CELL = 4 * sizeof(X) + sizeof(T);
     const long long bytes = eisner_bytes(nodes - 1 + MULTI, PARTS, CELL), cells = (long long)(nodes)*nodes;
     each_sentence<PLACES>(batch, {which, done}, workspace, bytes, [&](long long b, char* memory) {
-        const Chart<T, X, MULTI, PLACES, PARTS> at(
-            scores + b * cells, f + (f == nullptr ? 0 : b * cells), int(lengths[b]), nodes, memory, 4
+        const Chart<T, X, MULTI, PLACES, PARTS, PACKED> at(
+            scores + b * cells, f + (f == nullptr ? 0 : b * cells), int(lengths[b]), nodes, memory, PACKED ? 3 : 4
         );
         T *const own = mu + b * cells, *const gathered = reinterpret_cast<T*>(at.after);
         const int pitch = at.pitch();
-        const auto place = [&](int h, int m) -> T& { return gathered[(h - at.FIRST) * pitch + m - at.FIRST]; };
+        const auto place = [&](int h, int m) -> T& {
+            return PACKED ? own[h * nodes + m] : gathered[(h - at.FIRST) * pitch + m - at.FIRST];
+        };
         double sum = 0.0;
         if (at.n > 0) {
             const Units units = load(at);
@@ -228,7 +245,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1)
                     at, z, [&](int h, int m, X x) { place(h, m) = T(result(x, units.slope)); },
                     [&](int m, typename Wider<X>::type x) { own[m] = T(result(x, units.slope)); }
                 );
-                write(at, own, at.FIRST, place);
+                write(at, own, PACKED ? nodes : at.FIRST, place);  // all heads below that are written already
             }
         }
         if (at.n == 0 || sum == -infinity() || sum != sum) {

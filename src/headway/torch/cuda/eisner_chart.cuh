@@ -122,6 +122,16 @@ constexpr __host__ __device__ long long eisner_bytes(int places, int parts, int 
     return ((long long)(places)*eisner_pitch(places, parts) * cell + 48 * (places + 1) + 255) / 256 * 256;
 }
 
+// D as a triangle: where the spans that end at j begin. Spans of two places are left out: nobody reads theirs.
+constexpr __host__ __device__ int triangle_row(int j) { return (j - 1) * (j - 2) / 2; }
+// The bytes of a packed chart of float numbers: three squares, two numbers a word, and the triangle of D.
+constexpr __host__ __device__ int eisner_packed_bytes(int places, int parts, bool multi) {
+    const int squares = (12 * places * eisner_pitch(places, parts) + 7) / 8 * 8;
+    const int words = multi ? 0 : (12 * places + 7) / 8 * 8;
+    const int triangle = 4 * triangle_row(places), gauges = 16 * places;
+    return (squares + words + (triangle > gauges ? triangle : gauges) + 15) / 16 * 16;
+}
+
 __device__ __forceinline__ void sync_block() {
     if (blockDim.x == 32) {
         __syncwarp();
@@ -177,13 +187,14 @@ __device__ __forceinline__ Dual<float> narrowed(Dual<double> x, Dual<float>) {
     return {float(x.value), float(x.slope)};
 }
 
-// One sentence: its scores, and where its chart lies: squares of X, the arrays of its words, and what comes after.
-template <class T, class X_, bool MULTI_, int PLACES, int PARTS_>
+// One sentence: its scores, and where its chart lies: squares of X, the arrays of its words, and what comes after. In a
+// packed chart that is the triangle of D; the gauges, of which `inside` knows nothing any more, have been there before.
+template <class T, class X_, bool MULTI_, int PLACES, int PARTS_, bool PACKED_ = false>
 struct Chart {
     using X = X_;
     using Root = typename Wider<X>::type;
     using Score = T;
-    static constexpr bool MULTI = MULTI_;
+    static constexpr bool MULTI = MULTI_, PACKED = PACKED_;
     static constexpr int PARTS = PARTS_, FIRST = MULTI ? 0 : 1;  // the node at place 0
 
     const T *scores, *f;  // f is null unless X has slopes
@@ -201,10 +212,17 @@ struct Chart {
         c = reinterpret_cast<X*>(memory);
         char* const words = memory + (squares * square() * sizeof(X) + 7) / 8 * 8;
         root = reinterpret_cast<Root*>(words);
-        gauge = reinterpret_cast<double*>(root + p + 1);
-        more = gauge + p + 1;
-        left = reinterpret_cast<X*>(gauge);
-        after = words + 48 * (p + 1);
+        if constexpr (PACKED) {
+            left = reinterpret_cast<X*>(root + p);
+            after = words + (MULTI ? 0 : (p * (sizeof(Root) + sizeof(X)) + 7) / 8 * 8);
+            gauge = reinterpret_cast<double*>(after);
+            more = gauge + p;
+        } else {
+            gauge = reinterpret_cast<double*>(root + p + 1);
+            more = gauge + p + 1;
+            left = reinterpret_cast<X*>(gauge);
+            after = words + 48 * (p + 1);
+        }
     }
     __device__ __forceinline__ int pitch() const {
         if constexpr (PLACES > 0) return eisner_pitch(PLACES, PARTS);
