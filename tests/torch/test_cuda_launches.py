@@ -77,7 +77,7 @@ def kernels() -> CudaKernels:
     return made
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 9, 18, 33, 34, 60, 99, 130, 300])
+@pytest.mark.parametrize("nodes", [1, 2, 9, 18, 33, 34, 60, 99, 130, 257, 300])
 @pytest.mark.parametrize("trees", CLASSES, ids=str)
 def test_launches_take_what_the_kernels_do(nodes: int, trees: TreeClass) -> None:
     for quantity, real in product(QUANTITIES, ("float", "double")):

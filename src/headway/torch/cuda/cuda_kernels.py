@@ -2,11 +2,12 @@
 
 A sentence whose weights a tier cannot hold is put into a list on the device, which the next tier reads: float numbers,
 then double ones, then such with an exponent of their own. Non-projective trees have their tables in registers in the
-first two (`matrix_tree.cu`), in memory in the last (`escape_walks.cu`); up to 32 words, one kernel does both the second
-and the last. Projective ones have a chart in shared memory (`eisner.cu`). The next tier is always launched, and finds
-an empty list most often, so that nothing waits for the host. Only where a later tier needs more memory than a
-multiprocessor has, in sentences of more than 60 words or so, the host looks first whether there is anything to do, and
-waits for the tiers before. Nothing else here waits for the GPU.
+first two (`matrix_tree.cu`, and `long_matrix_tree.cu` for sentences that need two), in memory in the last
+(`escape_walks.cu`); up to 32 words, one kernel does both the second and the last. Projective ones have a chart in
+shared memory (`eisner.cu`). The next tier is always launched, and finds an empty list most often, so that nothing waits
+for the host. Only where a later tier needs more memory than a multiprocessor has, in sentences of more than 60 words or
+so, the host looks first whether there is anything to do, and waits for the tiers before. Nothing else here waits for
+the GPU.
 
 Which launches a quantity takes depends on the class of trees, the numbers and the length only: it is planned once.
 """
@@ -227,18 +228,21 @@ class CudaKernels:
         """Non-projective trees: tables in registers as far as there are any for so many words, then walks."""
         which, words = None, task.nodes - 1
         for numbers in task.numbers:
-            size = next((size for size in _SIZES if words <= size <= _MOST_WORDS[numbers]), None)
-            if size is None:
-                continue
             if which is not None and words <= _SMALL:
                 yield self._rest(task, which)
                 return
             rest = 0 if which is None else which + 1
-            yield self._table(task, numbers, size, which, rest)
+            if words <= _MOST_WORDS[numbers]:
+                yield self._table(task, numbers, which, rest)
+            elif words <= 2 * _MOST_WORDS[numbers] and not task.has_slopes:
+                yield self._two_tables(task, numbers, which, rest)
+            else:
+                continue
             which = rest
         yield self._walks(task, which)
 
-    def _table(self, task: _Task, numbers: str, size: int, which: int | None, rest: int) -> Launch:
+    def _table(self, task: _Task, numbers: str, which: int | None, rest: int) -> Launch:
+        size = next(size for size in _SIZES if task.nodes - 1 <= size)
         threads = max(64, task.halves * size)
         sentences = threads // (task.halves * size)
         shared = _BYTES[numbers] * sentences * _table_numbers(size, task.halves)
@@ -249,6 +253,15 @@ class CudaKernels:
         takes = (*_SUMS[task.sums], *_list(which), _LISTS[rest][0])
         blocks = _ANY_NUMBER if which is None else self._blocks(shared)
         return Launch(self._record, self.device, "matrix_tree.cu", name, takes, threads, shared, blocks, sentences)
+
+    def _two_tables(self, task: _Task, numbers: str, which: int | None, rest: int) -> Launch:
+        """Twice as many words as a table has, in two halves."""
+        size = _MOST_WORDS[numbers]
+        shared = _long_bytes(size, _BYTES[numbers])
+        name = f"long_matrix_tree<{task.real}, {numbers}, {size}, {task.multi_root}>"
+        takes = ("scores", "lengths", "batch", "nodes", "log_z", "arcs", *_list(which), _LISTS[rest][0])
+        blocks = self._blocks(shared)
+        return Launch(self._record, self.device, "long_matrix_tree.cu", name, takes, 2 * size, shared, blocks)
 
     def _rest(self, task: _Task, which: int) -> Launch:
         """What float numbers could not hold of short sentences: double numbers and walks in one kernel."""
@@ -351,6 +364,11 @@ def _table_numbers(n: int, halves: int) -> int:
 
 def _line_numbers(n: int) -> int:
     return 0 if n <= 32 else max(4 * n + 4, 2 * _line_numbers(n // 2))
+
+
+def _long_bytes(n: int, size: int) -> int:
+    """Bytes of shared memory that `long_matrix_tree.cu` needs, with numbers of `size` bytes: its `long_bytes`."""
+    return size * (n * (2 * n + 1) + n * (n + 5) + 3 * n) + 16 * n
 
 
 def _walk_bytes(task: _Task) -> int:

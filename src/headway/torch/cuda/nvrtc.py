@@ -23,7 +23,7 @@ from headway.atomic import write_file
 from headway.errors import HeadwayError
 
 _SOURCES = Path(__file__).parent
-_HEADERS = ("numbers.cuh", "walks.cuh", "eisner_chart.cuh")
+_HEADERS = ("numbers.cuh", "walks.cuh", "eisner_chart.cuh", "matrix_tree.cu")  # what sources include
 _OPTIONS = ("--std=c++17", "--device-as-default-execution-space")  # the latter for lambdas
 _CHECKSUM = 32  # bytes of SHA-256
 _NO_CONTEXT = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
