@@ -20,12 +20,24 @@ pytest.importorskip("cuda.bindings")
 from headway.arrays import TreeClass
 from headway.torch.cuda import cuda_kernels, launches
 from headway.torch.cuda.cuda_kernels import CudaKernels
+from tests.torch.cuda_on_cpu import compiled
 
 SOURCES = Path(cuda_kernels.__file__).parent
 CLASSES = [TreeClass(*flags) for flags in product((False, True), repeat=2)]
 QUANTITIES = ("log_partition", "marginals", "covariance", "argmax")
 # What kernels call the fields of a record.
 FIELDS = {"mu": "arcs", "covariance": "arcs"}
+
+
+SIZES = """
+#include "eisner_chart.cuh"
+extern "C" int table_numbers(int n, int halves) { return workspace_size(n, halves); }
+extern "C" int walk_numbers(int n) { return walks::walk_numbers(n); }
+extern "C" int chart_bytes(int places, int cell) { return eisner_bytes(places, 2, cell); }
+extern "C" int packed_bytes(bool multi) { return eisner_packed_bytes(128 + multi, 2, multi); }
+extern "C" int long_float() { return long_bytes<float, 128>(); }
+extern "C" int long_double() { return long_bytes<double, 64>(); }
+"""
 
 
 class Queued:
@@ -92,6 +104,25 @@ def test_launches_take_what_the_kernels_do(nodes: int, trees: TreeClass) -> None
             assert all(field == FIELDS.get(name, name) for name, field in taken.items())
             left = None if rest == "nothing" else rest
         assert left is None  # nothing is left over
+
+
+def test_blocks_have_the_memory_that_their_kernels_ask_for() -> None:
+    sizes = compiled("long_matrix_tree.cu", SIZES)
+    for n, halves in product(cuda_kernels._SIZES, (1, 2)):
+        assert cuda_kernels._table_numbers(n, halves) == sizes.table_numbers(n, halves)
+    for nodes in (2, 3, 33, 60, 257):
+        task = cuda_kernels._Task("marginals", CLASSES[0], "float", nodes)
+        assert cuda_kernels._walk_bytes(task) == 16 * sizes.walk_numbers(nodes - 1)
+    for places, cell in product((*cuda_kernels._PLACES, 200), (12, 20, 24, 40)):
+        assert cuda_kernels._chart_bytes(places, cell) == sizes.chart_bytes(places, cell)
+    assert [cuda_kernels._packed_chart(single)[1] for single in (True, False)] == [
+        sizes.packed_bytes(False),
+        sizes.packed_bytes(True),
+    ]
+    assert (cuda_kernels._long_bytes(128, 4), cuda_kernels._long_bytes(64, 8)) == (
+        sizes.long_float(),
+        sizes.long_double(),
+    )
 
 
 @pytest.mark.parametrize("trees", CLASSES, ids=str)
