@@ -33,6 +33,7 @@ import headway
 from headway.torch import TreeDistribution
 
 SHAPES = ((4096, 32), (1024, 64), (256, 128))
+LONG = (64, 256)
 REPEATS, WARM = 50, 5
 PAUSE, LONG_PAUSE = 1_000_000, 10_000_000  # cycles: longer than the host takes to queue a call
 SUPAR_MASK = -1e4
@@ -143,7 +144,7 @@ def linalg_sums(scores: Tensor) -> Callable[[], Any]:
 def speed() -> Iterator[Row]:
     """Sums, the best tree, and a training step, beside the others."""
     struct, supar = torch_struct(), supar_structs()
-    for batch, n in SHAPES:
+    for batch, n in (*SHAPES, LONG):
         scores, lengths = draw(batch, n)
         row: Row = {"what": "log Z + marginals, non-projective", "B": batch, "n": n}
         row["headway"] = microseconds(partial(headway_sums, scores, lengths))

@@ -19,8 +19,9 @@
 // of them, in registers. A pivot's row goes through shared memory, where it stays; its column, through shuffles.
 // Weights come from the scores each time, by way of shared memory, since scores lie the other way round.
 //
-// X is float or double; what it cannot hold is left to the next kernel, in the list `rest`: spreads and forbidden arcs
-// as in `matrix_tree.cu`, and sums that are not finite. O(n^3) operations; every result is written once.
+// X is float or double. Sentences with forbidden arcs, or with arcs more than SAFE_SPREAD below their word's best, are left
+// to the next kernel, in the list `rest`. In all others a walk leaves a word for any other after n exp(SAFE_SPREAD) steps
+// or less on average, which bounds all sums. O(n^3) operations; every result is written once.
 
 #include "matrix_tree.cu"
 
@@ -253,9 +254,8 @@ struct LongSentence {
 
     // ------------------------------------------------------------------------------------------------- results
 
-    // Step 5, for the words after `kept`; two threads have a word, one its heads in K, the other those in L. False if some
-    // sum is not a number that can be divided by.
-    __device__ __forceinline__ bool normalise(X* escape, X* rows, int kept, int others, T* mu) {
+    // Step 5, for the words after `kept`; two threads have a word, one its heads in K, the other those in L.
+    __device__ __forceinline__ void normalise(X* escape, X* rows, int kept, int others, T* mu) {
         const int own = thread % N, m = kept + own + 1, first = thread < N ? kept : others;
         X* const column = (thread < N ? escape : rows) + own;
         const int stride = thread < N ? escapes_stride(N) : S::STRIDE;
@@ -270,15 +270,13 @@ struct LongSentence {
         totals[thread] = total;
         __syncthreads();
         total = totals[own] + totals[own + N];
-        if (__syncthreads_or(m <= n && !(total > X(0) && total < X(1.0 / 0.0)))) return false;
-        if (m >= nodes) return true;
+        if (m >= nodes) return;
         const X share = inverse_of(total);
         for (int i = 0; i < N && first + i + 1 < nodes; ++i) {
             const bool arc = m <= n && first + i < n;
             mu[(first + i + 1) * nodes + m] = arc ? T(column[i * stride] * share) : T(0);
         }
         if (thread < N) mu[m] = m <= n ? T(root * share) : T(0);
-        return true;
     }
 
     // Step 2, from the pivots at the beginning, and the escapes to the beginning.
@@ -302,7 +300,7 @@ struct LongSentence {
     }
 
     // Steps 1 to 5, or 1 and 2 if mu is null. Steps 1 and 3 are written once, for the compiler's sake.
-    __device__ __forceinline__ bool solve(int kept, int others, Extended<double>& z, T* mu) {
+    __device__ __forceinline__ void solve(int kept, int others, Extended<double>& z, T* mu) {
         X* const after = large + S::ESCAPES;
         Rows own;
 #pragma unroll 1
@@ -314,10 +312,11 @@ struct LongSentence {
             if (turn == 0) solve_kept(own, kept, others, z, counts);
             __syncthreads();
         }
-        if (!mu) return true;
+        if (!mu) return;
         substitute(large, after);
         __syncthreads();
-        return normalise(large, after, kept, others, mu);
+        normalise(large, after, kept, others, mu);
+        __syncthreads();
     }
 
     // log Z, and marginals unless mu is null, which is zero outside the words. False if X does not hold them.
@@ -326,12 +325,8 @@ struct LongSentence {
         if (!(shift < 1.0 / 0.0)) return false;
         Extended<double> z{1.0, 0};
 #pragma unroll 1
-        for (int kept = 0; kept == 0 || mu && n > N && kept == N; kept += N) {
-            if (!solve(kept, N - kept, z, mu)) return false;
-            __syncthreads();
-        }
+        for (int kept = 0; kept <= (mu && n > N ? N : 0); kept += N) solve(kept, N - kept, z, mu);
         const double value = n == 0 ? 0.0 : shift + sum(log(z.m) + double(z.e) * LN_2);
-        if (!(value - value == 0.0)) return false;
         if (thread == 0) *log_z = T(value);
         if (!mu) return true;
         for (int h = thread; h < nodes; h += THREADS) mu[h * nodes] = T(0);
