@@ -33,7 +33,7 @@ import headway
 from headway.torch import TreeDistribution
 
 SHAPES = ((4096, 32), (1024, 64), (256, 128))
-LONG = (64, 256)
+LONG, HOST = (64, 256), (8, 8)
 REPEATS, WARM = 50, 5
 PAUSE, LONG_PAUSE = 1_000_000, 10_000_000  # cycles: longer than the host takes to queue a call
 SUPAR_MASK = -1e4
@@ -212,9 +212,9 @@ def training_step(scores: Tensor, lengths: Tensor, projective: bool) -> Row:
 
     given = scores.clone().requires_grad_()
 
-    def step(of: Callable[[Tensor], Tensor] = loss) -> None:
+    def step() -> None:
         given.grad = None
-        of(given).backward()
+        loss(given).backward()
 
     forward, both = microseconds(lambda: loss(given), pause=LONG_PAUSE), microseconds(step, pause=LONG_PAUSE)
     kind = "projective" if projective else "non-projective"
@@ -222,14 +222,34 @@ def training_step(scores: Tensor, lengths: Tensor, projective: bool) -> Row:
         "what": f"training step of log Z in torch.compile, {kind}", "B": len(scores), "n": scores.shape[1] - 1,
         "forward": forward, "forward + backward": both, "ratio": both / forward,
         "forward + backward, calls in a row": microseconds_in_a_row(step),
-        "forward + backward of a plain sum, calls in a row": microseconds_in_a_row(partial(step, plain_sum)),
     }  # fmt: skip
 
 
-@torch.compile(fullgraph=True)
-def plain_sum(scores: Tensor) -> Tensor:
-    """What torch.compile and autograd take without us."""
-    return scores.exp().sum()
+def host() -> Iterator[Row]:
+    """Mean time of calls in a row on so few words that the GPU waits for the host. Plain sums are torch's own share."""
+    batch, n = HOST
+    scores, lengths = draw(batch, n)
+    given, heads = scores.clone().requires_grad_(), torch.arange(n + 1, device="cuda").expand(batch, -1) - 1
+
+    def distribution(scores: Tensor) -> TreeDistribution:
+        return TreeDistribution(scores, lengths, validate_args=False)
+
+    def step(loss: Callable[[Tensor], Tensor]) -> None:
+        given.grad = None
+        loss(given).backward()
+
+    losses: dict[str, Callable[[Tensor], Tensor]] = {
+        "a plain sum": lambda scores: scores.exp().sum(),
+        "log Z": lambda scores: distribution(scores).log_partition.sum(),
+        "nll": lambda scores: distribution(scores).nll(heads).sum(),
+    }
+    row: Row = {"what": "host", "B": batch, "n": n}
+    row["log Z + marginals"] = microseconds_in_a_row(lambda: distribution(scores).marginals)
+    row["argmax"] = microseconds_in_a_row(lambda: distribution(scores).argmax())
+    for name, loss in losses.items():
+        row[f"step of {name}"] = microseconds_in_a_row(partial(step, loss))
+        row[f"step of {name} in torch.compile"] = microseconds_in_a_row(partial(step, torch.compile(loss)))
+    yield row
 
 
 def accuracy() -> Iterator[Row]:
@@ -337,7 +357,7 @@ def memory() -> Iterator[Row]:
             del result
 
 
-SECTIONS = {"speed": speed, "accuracy": accuracy, "hard": hard, "memory": memory}
+SECTIONS = {"speed": speed, "host": host, "accuracy": accuracy, "hard": hard, "memory": memory}
 
 
 def machine(commit: str) -> Row:
