@@ -229,6 +229,7 @@ inline float __int_as_float(int bits) {
     return value;
 }
 inline float __expf(float x) { return std::exp(x); }
+inline void wait_for_kernel_before() {}
 inline float quick_inverse(float x) { return 1.0f / x; }
 inline float quick_exp2(float x) { return std::exp2(x); }
 inline int __float_as_int(float value) {

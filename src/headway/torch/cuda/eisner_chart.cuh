@@ -255,7 +255,7 @@ __device__ void each_sentence(int batch, List which, char* workspace, long long 
         }
         sync_block();
     }
-    which.empty();
+    which.empty(count);
 }
 
 // ---- Weights -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ __device__ void all_walks(
             mu ? mu + b * cells : nullptr, slope ? slope + b * cells : nullptr, space
         );
     }
-    which.empty();
+    which.empty(count);
 }
 
 // log Z and marginals; mu may be null.

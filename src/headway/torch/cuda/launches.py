@@ -64,7 +64,12 @@ class Launch:
 
     def queue(self, batch: int, stream: int) -> None:
         """Launch it with the record as it is now."""
-        queue(self._function, self.device, self.blocks(batch), self.threads, self.shared, stream, self._address)
+        shape = self.blocks(batch), self.threads, self.shared
+        queue(self._function, self.device, *shape, stream, self._address, early=self._reads_list)
+
+    @cached_property
+    def _reads_list(self) -> bool:
+        return any(field.endswith("_done") for field in self.takes)
 
     @cached_property
     def _function(self) -> Any:

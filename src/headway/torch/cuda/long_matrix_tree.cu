@@ -345,12 +345,13 @@ __global__ void __launch_bounds__(2 * N, 1) long_matrix_tree(
     SHARED_MEMORY(shared);
     const List list{which, done};
     const long long cells = (long long)nodes * nodes;
-    for (int i = blockIdx.x; i < list.count(batch); i += gridDim.x) {
+    const int count = list.count(batch);
+    for (int i = blockIdx.x; i < count; i += gridDim.x) {
         const long long number = list.number(i);
         LongSentence<T, X, N, MULTI> sentence(scores + number * cells, int(lengths[number]), nodes, shared);
         const bool good = sentence.sums(log_z + number, mu ? mu + number * cells : nullptr);
         if (!good && threadIdx.x == 0) rest[1 + atomicAdd(rest, 1)] = int(number);
         __syncthreads();
     }
-    list.empty();
+    list.empty(count);
 }

@@ -627,7 +627,7 @@ struct Block {
             if constexpr (FULL) return;
             place.sync();
         }
-        which.empty();
+        which.empty(count);
     }
 };
 

@@ -16,6 +16,13 @@ __device__ __forceinline__ void sync_named(int name, int count) {
 }
 #define SHARED_MEMORY(name) extern __shared__ __align__(16) char name[]
 
+// A kernel that reads a list may be launched while the one before it ends, and waits for that here.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // 1 / x and 2^x in one instruction each, within two units of the last bit; subnormal numbers count as zero.
 __device__ __forceinline__ float quick_inverse(float x) {
     float result;
@@ -34,10 +41,14 @@ __device__ __forceinline__ float quick_exp2(float x) {
 struct List {
     int* which;
     int* done;
-    __device__ __forceinline__ int count(int batch) const { return which ? which[0] : batch; }
+    __device__ __forceinline__ int count(int batch) const {
+        if (!which) return batch;
+        wait_for_kernel_before();
+        return which[0];
+    }
     __device__ __forceinline__ int number(int i) const { return which ? which[1 + i] : i; }
-    __device__ __forceinline__ void empty() const {
-        if (!which) return;
+    __device__ __forceinline__ void empty(int count) const {
+        if (!which || count == 0) return;
         __syncthreads();
         if (threadIdx.x > 0 || atomicAdd(done, 1) < int(gridDim.x) - 1) return;
         which[0] = 0;

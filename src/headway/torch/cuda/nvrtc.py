@@ -33,14 +33,32 @@ class CudaError(HeadwayError, RuntimeError):
     """CUDA could not compile or launch a kernel."""
 
 
-def queue(function: Any, device: int, blocks: int, threads: int, shared: int, stream: int, arguments: int) -> None:
-    """Launch a function on a stream of the current device; `arguments` is where the addresses of its arguments are."""
-    shape = (blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
-    status = driver.cuLaunchKernel(function, *shape)
+def queue(
+    function: Any, device: int, blocks: int, threads: int, shared: int, stream: int, arguments: int, *, early: bool
+) -> None:
+    """Launch a function on a stream of the current device; `arguments` is where the addresses of its arguments are.
+
+    One that is launched `early` may begin while the kernel before it ends, and waits for it by itself.
+    """
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
+    config.sharedMemBytes, config.hStream = shared, stream
+    if early:
+        config.attrs, config.numAttrs = [_early()], 1
+    status = driver.cuLaunchKernelEx(config, function, arguments, 0)
     if status[0] == _NO_CONTEXT:  # nothing of CUDA's was called in this thread before
         _enter_context(device)
-        status = driver.cuLaunchKernel(function, *shape)
+        status = driver.cuLaunchKernelEx(config, function, arguments, 0)
     _checked(status)
+
+
+@cache
+def _early() -> Any:
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    return attribute
 
 
 @cache
