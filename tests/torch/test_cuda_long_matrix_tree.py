@@ -80,6 +80,25 @@ def test_double_numbers(multi_root: bool) -> None:
         check(own, multi_root, log_z[b], mu[b], 1e-12)
 
 
+@pytest.mark.parametrize("multi_root", [False, True])
+def test_masks_with_double_numbers(multi_root: bool) -> None:
+    """Forbidden arcs are tiny weights, unless the sentence has no other trees to speak of."""
+    rng = np.random.default_rng(11)
+    lengths = (64, 64, 40, 40, 40)
+    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.3, -np.inf, random(rng, n, 3, np.float64)) for n in lengths]
+    sentences[1][0, 1:] = -np.inf
+    sentences[1][0, 50] = 2.0  # one word may be on the root
+    sentences[2][:, 7] = -np.inf  # no tree
+    sentences[3][1:, 39] = -np.inf
+    sentences[3][0, 39] = 0.0  # one has to
+    log_z, mu, rest = sums(sentences, 64, multi_root, np.float64)
+    assert rest == [2]
+    for b in (0, 1, 3, 4):
+        check(sentences[b], multi_root, log_z[b], mu[b], 1e-12)
+        size = len(sentences[b])
+        assert not mu[b, :size, :size][np.isneginf(sentences[b])].any()
+
+
 def test_real_size() -> None:
     own = random(np.random.default_rng(3), 200, 1)
     log_z, mu, rest = sums([own], 256, False)

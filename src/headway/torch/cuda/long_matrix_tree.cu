@@ -19,9 +19,10 @@
 // of them, in registers. A pivot's row goes through shared memory, where it stays; its column, through shuffles.
 // Weights come from the scores each time, by way of shared memory, since scores lie the other way round.
 //
-// X is float or double. Sentences with forbidden arcs, or with arcs more than SAFE_SPREAD below their word's best, are left
-// to the next kernel, in the list `rest`. In all others a walk leaves a word for any other after n exp(SAFE_SPREAD) steps
-// or less on average, which bounds all sums. O(n^3) operations; every result is written once.
+// X is float or double. Sentences with arcs more than SAFE_SPREAD below their word's best are left to the next kernel, in
+// the list `rest`. In all others a walk leaves a word for any other after n exp(SAFE_SPREAD) steps or less on average,
+// which bounds all sums. Forbidden arcs are as in `matrix_tree.cu`: in double numbers weights of exp(FORBIDDEN_LOG), if
+// their trees are too few to notice. O(n^3) operations; every result is written once.
 
 #include "matrix_tree.cu"
 
@@ -43,6 +44,7 @@ template <class T, class X, int N, bool MULTI>
 struct LongSentence {
     using S = Shared<N>;
     static constexpr int THREADS = 2 * N, WARPS = THREADS / 32, R = N / WARPS, C = 2 * N / 32, HALF = C / 2;
+    static constexpr bool MAY_MASK = sizeof(X) == 8;
     static_assert(N % 32 == 0 && R * WARPS == N);
 
     const T* scores;
@@ -52,12 +54,14 @@ struct LongSentence {
     X* inverse;  // of each pivot: 1 / d
     double* parts;  // one of each thread
     X root_top;
+    double shift, bound;  // log Z is that of the weights plus `shift`; `bound` is log of the product of the rows' sums
+    bool masked;
     int thread, warp, lane;
 
     __device__ __forceinline__ LongSentence(const T* scores, int n, int nodes, char* shared)
         : scores(scores), n(n), nodes(nodes), large(reinterpret_cast<X*>(shared)), top(large + S::LARGE),
-          inverse(top + 2 * N), parts(reinterpret_cast<double*>(inverse + N)), root_top(0), thread(threadIdx.x),
-          warp(threadIdx.x / 32), lane(threadIdx.x % 32) {}
+          inverse(top + 2 * N), parts(reinterpret_cast<double*>(inverse + N)), root_top(0), shift(0),
+          bound(0), masked(false), thread(threadIdx.x), warp(threadIdx.x / 32), lane(threadIdx.x % 32) {}
 
     // The rows of one half, as this thread has them: C columns of each of R rows, and the root's.
     struct Rows {
@@ -68,30 +72,44 @@ struct LongSentence {
 
     __device__ __forceinline__ X score(int h, int m) const { return X(scores[h * nodes + m]); }
 
-    // Sets `top`; returns the sum of what the weights are divided by, if they all hold, else infinity. A thread a word.
-    __device__ double set_tops() {
+    // Whether an arc is none, since its score is -inf.
+    __device__ __forceinline__ bool is_forbidden(int h, int m) const {
+        return MAY_MASK && masked && score(h, m) == X(-1.0 / 0.0);
+    }
+
+    // Sets what weights are relative to. False if X cannot hold them. A thread a word.
+    __device__ bool set_scale() {
         const X none = X(-1.0 / 0.0);
-        const int m = thread + 1;
+        const int m = thread + 1, first = MULTI ? 0 : 1;
         const bool real = m <= n;
         X most = none, least = -none;
-        bool fine = true;
-        for (int h = MULTI ? 0 : 1; real && h <= n; ++h) {
-            const X x = h == m ? none : score(h, m);
-            fine = fine && (h == m || x - x == X(0));  // neither infinite nor nan
+        bool fine = true, has_mask = MAY_MASK && real && !MULTI && score(0, m) == none;
+        for (int h = first; real && h <= n; ++h) {
+            if (h == m) continue;
+            const X x = score(h, m);
+            const bool forbidden = MAY_MASK && x == none;
+            has_mask = has_mask || forbidden;
+            fine = fine && (forbidden || x - x == X(0));  // neither infinite nor nan
             most = x > most ? x : most;
-            least = h != m && x < least ? x : least;
+            least = !forbidden && x < least ? x : least;
         }
-        const bool headed = most > none;
-        if (!headed) most = X(0);
+        if (!(most > none)) most = X(0);
         top[thread] = most;
-        fine = fine && (!headed || least - most >= X(-SAFE_SPREAD<X>));
+        fine = fine && (least == -none || least - most >= X(-SAFE_SPREAD<X>));
         if constexpr (!MULTI) {
             const X root = real ? score(0, m) - most : none;
             root_top = X(largest(double(root)));
-            fine = fine && (!real || root - root_top >= X(-SAFE_SPREAD<X>));
+            if (!(root_top > none)) root_top = X(0);
+            fine = fine && (!real || MAY_MASK && root == none || root - root_top >= X(-SAFE_SPREAD<X>));
         }
-        if (__syncthreads_or(!fine)) return -double(none);
-        return sum(real ? double(most) : 0.0) + double(root_top);
+        masked = __syncthreads_or(has_mask);
+        if (__syncthreads_or(!fine)) return false;
+        shift = sum(real ? double(most) : 0.0) + double(root_top);
+        if (!masked) return true;
+        double total = 0.0;
+        for (int h = 0; real && h <= n; ++h) total += double(weight(h, m));
+        bound = sum(total > 1.0 ? log(total) : 0.0);
+        return true;
     }
 
     // Over all threads of the block.
@@ -116,6 +134,7 @@ struct LongSentence {
     __device__ __forceinline__ X weight(int h, int m) const {
         if (m > n) return X(h == 1 ? 1 : 0);
         if (h > n || h == m) return X(0);
+        if (is_forbidden(h, m)) return weight_exp(X(FORBIDDEN_LOG));
         return weight_exp(score(h, m) - top[m - 1] - (h == 0 && !MULTI ? root_top : X(0)));
     }
 
@@ -273,10 +292,10 @@ struct LongSentence {
         if (m >= nodes) return;
         const X share = inverse_of(total);
         for (int i = 0; i < N && first + i + 1 < nodes; ++i) {
-            const bool arc = m <= n && first + i < n;
+            const bool arc = m <= n && first + i < n && !is_forbidden(first + i + 1, m);
             mu[(first + i + 1) * nodes + m] = arc ? T(column[i * stride] * share) : T(0);
         }
-        if (thread < N) mu[m] = m <= n ? T(root * share) : T(0);
+        if (thread < N) mu[m] = m <= n && !is_forbidden(0, m) ? T(root * share) : T(0);
     }
 
     // Step 2, from the pivots at the beginning, and the escapes to the beginning.
@@ -321,13 +340,13 @@ struct LongSentence {
 
     // log Z, and marginals unless mu is null, which is zero outside the words. False if X does not hold them.
     __device__ __forceinline__ bool sums(T* log_z, T* mu) {
-        const double shift = set_tops();
-        if (!(shift < 1.0 / 0.0)) return false;
+        if (!set_scale()) return false;
         Extended<double> z{1.0, 0};
 #pragma unroll 1
         for (int kept = 0; kept <= (mu && n > N ? N : 0); kept += N) solve(kept, N - kept, z, mu);
-        const double value = n == 0 ? 0.0 : shift + sum(log(z.m) + double(z.e) * LN_2);
-        if (thread == 0) *log_z = T(value);
+        const double value = n == 0 ? 0.0 : sum(log(z.m) + double(z.e) * LN_2);
+        if (masked && !(value >= bound + FORBIDDEN_LOG + 2.0 * log(double(n)) - NEGLIGIBLE_LOG)) return false;
+        if (thread == 0) *log_z = T(n == 0 ? 0.0 : value + shift);
         if (!mu) return true;
         for (int h = thread; h < nodes; h += THREADS) mu[h * nodes] = T(0);
         for (int m = N + 1 + thread; n <= N && m < nodes; m += THREADS)
