@@ -50,13 +50,12 @@ class Queued:
     def function(self, device: int, source: str, expression: str, shared: int) -> str:
         return expression
 
-    def queue(
-        self, function: str, device: int, blocks: int, threads: int, shared: int, stream: int, at: int, *, early: bool
-    ) -> None:
+    def queue(self, function: str, device: int, configuration: Any, blocks: int, stream: int, at: int) -> None:
         if len(self.calls) == self.fail_at:
             raise KeyboardInterrupt
         names = parameters(function.partition("<")[0])
         own = dict(zip(names, values(at, len(names)), strict=True))
+        early = configuration.numAttrs == 1
         assert early == (own.get("which", 0) != 0)  # whoever reads a list waits for who wrote it
         self.calls.append((function, own))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from headway.torch.cuda.nvrtc import function, queue
+from headway.torch.cuda.nvrtc import configuration, function, queue
 
 # A field is an address, a number of 32 bits, or 0 for what a call does not have; `nothing` always is.
 _FIELDS = (
@@ -64,12 +64,12 @@ class Launch:
 
     def queue(self, batch: int, stream: int) -> None:
         """Launch it with the record as it is now."""
-        shape = self.blocks(batch), self.threads, self.shared
-        queue(self._function, self.device, *shape, stream, self._address, early=self._reads_list)
+        queue(self._function, self.device, self._configuration, self.blocks(batch), stream, self._address)
 
     @cached_property
-    def _reads_list(self) -> bool:
-        return any(field.endswith("_done") for field in self.takes)
+    def _configuration(self) -> Any:
+        reads_list = any(field.endswith("_done") for field in self.takes)
+        return configuration(self.threads, self.shared, early=reads_list)
 
     @cached_property
     def _function(self) -> Any:

@@ -33,32 +33,29 @@ class CudaError(HeadwayError, RuntimeError):
     """CUDA could not compile or launch a kernel."""
 
 
-def queue(
-    function: Any, device: int, blocks: int, threads: int, shared: int, stream: int, arguments: int, *, early: bool
-) -> None:
-    """Launch a function on a stream of the current device; `arguments` is where the addresses of its arguments are.
-
-    One that is launched `early` may begin while the kernel before it ends, and waits for it by itself.
-    """
-    config = driver.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
-    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
-    config.sharedMemBytes, config.hStream = shared, stream
+def configuration(threads: int, shared: int, early: bool) -> Any:
+    """How to launch: blocks of so many threads and bytes of shared memory. One that is launched `early` may begin while
+    the kernel before it ends, and waits for it by itself."""
+    result = driver.CUlaunchConfig()
+    result.gridDimY = result.gridDimZ = result.blockDimY = result.blockDimZ = 1
+    result.blockDimX, result.sharedMemBytes = threads, shared
     if early:
-        config.attrs, config.numAttrs = [_early()], 1
-    status = driver.cuLaunchKernelEx(config, function, arguments, 0)
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        result.attrs, result.numAttrs = [attribute], 1
+    return result
+
+
+def queue(function: Any, device: int, configuration: Any, blocks: int, stream: int, arguments: int) -> None:
+    """Launch a function on a stream of the current device; `arguments` is where the addresses of its arguments are. A
+    configuration serves one call at a time."""
+    configuration.gridDimX, configuration.hStream = blocks, stream
+    status = driver.cuLaunchKernelEx(configuration, function, arguments, 0)
     if status[0] == _NO_CONTEXT:  # nothing of CUDA's was called in this thread before
         _enter_context(device)
-        status = driver.cuLaunchKernelEx(config, function, arguments, 0)
+        status = driver.cuLaunchKernelEx(configuration, function, arguments, 0)
     _checked(status)
-
-
-@cache
-def _early() -> Any:
-    attribute = driver.CUlaunchAttribute()
-    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
-    return attribute
 
 
 @cache
