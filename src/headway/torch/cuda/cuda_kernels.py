@@ -6,7 +6,7 @@ first two (`matrix_tree.cu`, and `long_matrix_tree.cu` for sentences that need t
 (`escape_walks.cu`); up to 32 words, one kernel does both the second and the last. Projective ones have a chart in
 shared memory (`eisner.cu`). The next tier is always launched, and finds an empty list most often, so that nothing waits
 for the host. Only where a later tier needs more memory than a multiprocessor has, in sentences of more than 60 words or
-so, the host looks first whether there is anything to do, and waits for the tiers before. Nothing else here waits for
+so, the host looks first how much there is to do, and waits for the tiers before. Nothing else here waits for
 the GPU.
 
 Which launches a quantity takes depends on the class of trees, the numbers and the length only: it is planned once.
@@ -114,9 +114,9 @@ class _Lists:
         first, second = (row.data_ptr() for row in self.memory)
         return first + 4, first, second + 4, second
 
-    def is_empty(self, number: int) -> bool:
-        """Whether a list is empty, for which the host waits; a graph that is captured takes it as it may come."""
-        return not torch.cuda.is_current_stream_capturing() and int(self.memory[number, 1].item()) == 0
+    def count(self, number: int, most: int) -> int:
+        """How many sentences are in a list, for which the host waits; at most that many in a graph that is captured."""
+        return most if torch.cuda.is_current_stream_capturing() else int(self.memory[number, 1].item())
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,14 @@ class CudaKernels:
 
     def _queue(self, plan: list[Launch], batch: int, stream: int, lists: _Lists) -> None:
         for launch in plan:
-            if launch.unless_empty is not None and lists.is_empty(launch.unless_empty):
+            sentences = batch if launch.unless_empty is None else lists.count(launch.unless_empty, batch)
+            if sentences == 0:
                 return
             if launch.workspace:
-                size = launch.blocks(batch) * launch.workspace
+                size = launch.blocks(sentences) * launch.workspace
                 workspace = torch.empty(size, dtype=torch.uint8, device=lists.memory.device)
                 self._record.set_workspace(workspace.data_ptr())
-            launch.queue(batch, stream)
+            launch.queue(sentences, stream)
 
     def _lists(self, stream: int, batch: int, device: torch.device) -> _Lists:
         """Empty lists for a stream. A graph that is captured has its own."""

@@ -70,7 +70,9 @@ __device__ __forceinline__ Extended<double> accumulated(Extended<double> a, Exte
     return shift > 0 ? Extended<double>{m + sum.m * scale, e} : Extended<double>{sum.m + m * scale, sum.e};
 }
 
-// What numbers with a gauge can hold: cells, the logarithm of all slack, and Z less the slack.
+// What numbers with a gauge can hold: cells, the logarithm of all slack, and Z less the slack. A term of a cell is the
+// product of at most three others and a weight, which the gauge keeps below |h - m|^1.5: with cells below the ceiling none
+// overflows, and what underflows is nothing beside the floor.
 template <class T>
 struct Limits {
     static constexpr T FLOOR = 1e-200, CEILING = 1e25;
@@ -78,7 +80,7 @@ struct Limits {
 };
 template <>
 struct Limits<float> {
-    static constexpr float FLOOR = 1e-13f, CEILING = 1e5f;
+    static constexpr float FLOOR = 1e-13f, CEILING = 1e9f;
     static constexpr double SLACK = 80.0, SMALLEST = 1e-25;
 };
 
