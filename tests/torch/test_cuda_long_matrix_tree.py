@@ -5,7 +5,6 @@ Tables of 32 words stand for those of 128 in most tests: the same source, with f
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,18 @@ from headway.inference import TreeDistribution
 from tests.torch.cuda_on_cpu import compiled, padded, pointer
 
 WRAPPERS = """
-#define BOTH(T, N) \\
-    extern "C" void sums_##T##_##N(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, T* mu, \\
-                                   int* which, int* rest, bool multi) { \\
-        int done = 0; \\
-        cuda_on_cpu::launch(multi ? long_matrix_tree<T, T, N, true> : long_matrix_tree<T, T, N, false>, 2, 2 * N, \\
-                            long_bytes<T, N>(), scores, lengths, batch, nodes, log_z, mu, which, &done, rest); \\
+template <class T, int N, bool MULTI>
+void run(const T* scores, const long long* lengths, int batch, int nodes, T* log_z, T* mu, int* which, int* rest) {
+    int done = 0;
+    cuda_on_cpu::launch(long_matrix_tree<T, T, N, MULTI>, 2, 2 * N, long_bytes<T, N>(), scores, lengths, batch, nodes,
+                        log_z, mu, which, &done, rest);
+}
+#define SUMS(T, N, MULTI) \\
+    extern "C" void sums_##T##_##N##_##MULTI(const T* scores, const long long* lengths, int batch, int nodes, \\
+                                             T* log_z, T* mu, int* which, int* rest) { \\
+        run<T, N, MULTI>(scores, lengths, batch, nodes, log_z, mu, which, rest); \\
     }
-BOTH(float, 32) BOTH(double, 32) BOTH(float, 128)
+SUMS(float, 32, false) SUMS(float, 32, true) SUMS(double, 32, false) SUMS(double, 32, true) SUMS(float, 128, false)
 """
 
 
@@ -33,13 +36,14 @@ def sums(
     scores, lengths = padded(sentences, max(map(len, sentences)), dtype)
     log_z, mu = np.full(len(scores), np.nan, dtype), np.full_like(scores, np.nan)
     kind = "float" if dtype is np.float32 else "double"
-    run = getattr(compiled("long_matrix_tree.cu", WRAPPERS), f"sums_{kind}_{words // 2}")
+    name = f"sums_{kind}_{words // 2}_{str(multi_root).lower()}"
+    run = getattr(compiled("long_matrix_tree.cu", WRAPPERS), name)
     alone, left = np.full_like(log_z, np.nan), []
     for results in ((log_z, mu), (alone, None)):
         chosen = None if which is None else np.array([len(which), *which], np.int32)
         rest = np.zeros(1 + len(scores), np.int32)
         arrays = [pointer(array) for array in (*results, chosen, rest)]
-        run(pointer(scores), pointer(lengths), len(scores), scores.shape[1], *arrays, ctypes.c_bool(multi_root))
+        run(pointer(scores), pointer(lengths), len(scores), scores.shape[1], *arrays)
         assert chosen is None or chosen[0] == 0
         left.append(sorted(rest[1 : 1 + rest[0]].tolist()))
     np.testing.assert_array_equal(log_z, alone)
