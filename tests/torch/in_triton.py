@@ -5,6 +5,8 @@ The interpreter needs some milliseconds for each operation, so everything is sma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -15,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headway.arrays import TreeClass
-from headway.inference import TreeDistribution
+from headway.inference import TreeDistribution, argmax
 from headway.torch import TreeDistribution as OnTensors
 from headway.torch.plain_kernels import PlainKernels
+from headway.torch.triton import eisner, viterbi
 from headway.torch.triton.triton_kernels import TritonKernels
 from tests.inference import exact
 from tests.inference.strategies import TREE_CLASSES
@@ -38,6 +41,12 @@ class NoRest(PlainKernels):
 def alone() -> Any:
     """The kernels without what takes care of the rest."""
     return mock.patch("headway.torch.triton.triton_kernels.PlainKernels", NoRest)
+
+
+@contextmanager
+def small_tiles() -> Iterator[None]:
+    with mock.patch.multiple(eisner, _SPANS=8, _TERMS=8), mock.patch.multiple(viterbi, _SPANS=8, _TERMS=8):
+        yield
 
 
 def padded(lengths: list[int], scale: float, dtype: torch.dtype, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -68,9 +77,7 @@ def check(scores: Tensor, lengths: Tensor, flags: dict[str, bool]) -> None:
     again = KERNELS.log_partition(scores, lengths, trees)
     assert log_z.dtype == mu.dtype == again.dtype == scores.dtype
     for b, n in enumerate(lengths.tolist()):
-        own = scores[b, : n + 1, : n + 1].double().numpy().copy()
-        own[:, 0] = own[np.diag_indices(n + 1)] = 0.0
-        expected_log_z, expected = reference(own, flags)
+        expected_log_z, expected = reference(without_garbage(scores[b], n), flags)
         np.testing.assert_allclose(mu[b, : n + 1, : n + 1].double().numpy(), expected, rtol=0, atol=tolerance)
         assert not mu[b, n + 1 :].any()
         assert not mu[b, :, n + 1 :].any()
@@ -78,48 +85,65 @@ def check(scores: Tensor, lengths: Tensor, flags: dict[str, bool]) -> None:
             assert value == pytest.approx(expected_log_z, rel=tolerance / 2, abs=tolerance)
 
 
-@every_class
-def test_lengths_of_all_sizes_in_float32(flags: dict[str, bool]) -> None:
-    with alone():
-        check(*padded([9, 0, 1, 2, 3, 6], 2.0, torch.float32), flags)
+def without_garbage(scores: Tensor, n: int) -> NDArray[np.float64]:
+    own = scores[: n + 1, : n + 1].double().numpy().copy()
+    own[:, 0] = own[np.diag_indices(n + 1)] = 0.0
+    return own
 
 
 @every_class
-def test_float64(flags: dict[str, bool]) -> None:
-    with alone():
-        check(*padded([5, 3, 0, 4], 3.0, torch.float64), flags)
+def test_lengths_of_all_sizes(flags: dict[str, bool]) -> None:
+    """None is left to plain operations. A chart of 9 words takes more than one small tile."""
+    with alone(), small_tiles():
+        check(*padded([9, 0, 1, 3, 2], 2.0, torch.float32), flags)
 
 
 @every_class
-def test_ties(flags: dict[str, bool]) -> None:
-    scores, lengths = padded([4, 3], 0.0, torch.float32)
-    with alone():
-        check(scores, lengths, flags)
-
-
-@every_class
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_forbidden_arcs(flags: dict[str, bool], dtype: torch.dtype) -> None:
-    """A few, a chain, and no tree at all beside each other."""
-    scores, lengths = padded([5, 3, 3, 1, 2], 1.0, dtype)
+def test_float64_and_forbidden_arcs(flags: dict[str, bool]) -> None:
+    """Some arcs, ties, a chain, and no tree at all side by side."""
+    scores, lengths = padded([4, 3, 3, 3, 1], 1.0, torch.float64)
     scores[0, 1, 2] = scores[0, 0, 3] = -torch.inf
-    chain = torch.full((4, 4), -torch.inf)
-    chain[0, 1] = chain[1, 2] = chain[2, 3] = 1.0
-    scores[1, :4, :4] = chain
-    scores[2, :, 2] = -torch.inf
-    scores[3, 0, 1] = -torch.inf
+    scores[1] = 0.0
+    scores[2] = torch.full_like(scores[2], -torch.inf)
+    scores[2, 0, 1] = scores[2, 1, 2] = scores[2, 2, 3] = 1.0
+    scores[3, :, 2] = -torch.inf
+    scores[4, 0, 1] = -torch.inf
     check(scores, lengths, flags)
 
 
 @every_class
-def test_spreads_that_are_left_to_others(flags: dict[str, bool]) -> None:
-    """Each sentence another number of tiers on, and all come back in their places."""
-    scores, lengths = padded([3, 3, 4, 2, 5], 1.0, torch.float32)
+def test_what_float32_cannot_hold(flags: dict[str, bool]) -> None:
+    """Each sentence goes through another number of tiers, and all come back in their places."""
+    scores, lengths = padded([4, 3, 4, 2, 4, 4], 1.0, torch.float32)  # of three words or less, enumeration is exact
     scores[0] *= 100
     scores[2] *= 1000
+    scores[3, 1, 2] = -torch.inf
     scores[4, 1, 2] += 60
     scores[4, 2, 1] += 60
+    scores[5, 1, 2] = -1e9
     check(scores, lengths, flags)
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+def test_best_projective_trees(single_root: bool) -> None:
+    """The same as on the CPU, ties included, and of enumeration the best."""
+    lengths = torch.tensor([9, 0, 3, 1, 3, 2, 3])
+    scores = padded(lengths.tolist(), 1.0, torch.float32)[0]
+    scores[2] = 0.0
+    scores[4] = (3 * scores[4]).round()  # some ties
+    scores[5, 1:, 1:] = -torch.inf  # both words on the root, or no tree
+    scores[6, 1, 2] = scores[6, 0, 3] = -torch.inf
+    with small_tiles():
+        found = KERNELS.argmax(scores, lengths, TreeClass(projective=True, single_root=single_root))
+    for b, n in enumerate(lengths.tolist()):
+        own = without_garbage(scores[b], n)
+        assert (found[b, n + 1 :] == -1).all()
+        trees = exact.tree_distribution(own, projective=True, single_root=single_root) if n <= 3 else None
+        if trees is not None and len(trees) == 0:
+            assert (found[b] == -1).all()
+            continue
+        np.testing.assert_array_equal(found[b, : n + 1], argmax(own, projective=True, single_root=single_root))
+        assert trees is None or trees.score_of[tuple(found[b, : n + 1].tolist())] == trees.max
 
 
 @every_class
@@ -144,3 +168,4 @@ def test_no_sentences_and_no_words(flags: dict[str, bool]) -> None:
         log_z, mu = KERNELS.marginals(scores, lengths, TreeClass(**flags))
         assert log_z.tolist() == KERNELS.log_partition(scores, lengths, TreeClass(**flags)).tolist() == [0.0] * shape[0]
         assert torch.equal(mu, torch.zeros(shape))
+        assert torch.equal(KERNELS.argmax(scores, lengths, TreeClass(**flags)), torch.full(shape[:2], -1))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headway.arrays import TreeClass
 from headway.torch.plain_kernels import PlainKernels
-from headway.torch.triton import escape_walks
+from headway.torch.triton import eisner, escape_walks, viterbi
 
 # Results, and at the end which sentences are left to the next.
 Tier = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
@@ -41,12 +41,12 @@ class TritonKernels:
     def log_partition(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """log Z (B,)."""
         plain = partial(_log_partition_plainly, trees=trees)
-        return _in_turn(_tiers(escape_walks.log_partition, scores, trees, plain), scores, lengths)[0]
+        return _in_turn([*_tiers("log_partition", scores, trees), plain], scores, lengths)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor, Tensor]:
         """log Z (B,) and marginals."""
         plain = partial(PlainKernels().marginals, trees=trees)
-        log_z, mu = _in_turn(_tiers(escape_walks.marginals, scores, trees, plain), scores, lengths)
+        log_z, mu = _in_turn([*_tiers("marginals", scores, trees), plain], scores, lengths)
         return log_z, mu
 
     def covariance(self, scores: Tensor, lengths: Tensor, f: Tensor, trees: TreeClass) -> Tensor:
@@ -55,6 +55,8 @@ class TritonKernels:
 
     def argmax(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """Heads (B, N+1)."""
+        if trees.projective and len(scores) > 0:
+            return viterbi.best_heads(scores, lengths, trees.single_root)
         return PlainKernels().argmax(scores, lengths, trees)
 
 
@@ -62,13 +64,15 @@ def _log_partition_plainly(scores: Tensor, lengths: Tensor, trees: TreeClass) ->
     return (PlainKernels().log_partition(scores, lengths, trees),)
 
 
-def _tiers(kernel: Callable[..., tuple[Tensor, ...]], scores: Tensor, trees: TreeClass, plain: Tier) -> list[Tier]:
+def _tiers(quantity: str, scores: Tensor, trees: TreeClass) -> list[Tier]:
     batch, nodes = scores.shape[:2]
-    if trees.projective or batch == 0 or nodes == 1:
-        return [plain]
+    if batch == 0 or nodes == 1:
+        return []
+    if trees.projective:
+        return [partial(getattr(eisner, quantity), single_root=trees.single_root)]
+    kernel = partial(getattr(escape_walks, quantity), single_root=trees.single_root)
     numbers = [torch.float64] if scores.dtype == torch.float64 else [torch.float32, torch.float64]
-    able = [dtype for dtype in numbers if nodes - 1 <= escape_walks.MOST_WORDS[dtype]]
-    return [*(partial(kernel, single_root=trees.single_root, numbers=dtype) for dtype in able), plain]
+    return [partial(kernel, numbers=dtype) for dtype in numbers if nodes - 1 <= escape_walks.MOST_WORDS[dtype]]
 
 
 def _in_turn(tiers: list[Tier], scores: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
