@@ -31,9 +31,9 @@ fuzz: $(VENV)/ready
 soak: $(VENV)/ready
 	$(BIN)/python -m tests.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
-# What needs an NVIDIA GPU: the kernels beside those of the CPU. `benchmarks/gpu.py` measures them.
+# What needs a GPU: the kernels beside those of the CPU. `benchmarks/gpu.py` measures them.
 gpu-test: $(VENV)/ready
-	$(BIN)/python -m pytest tests/torch/test_gpu.py
+	$(BIN)/python -m pytest tests/torch/test_gpu.py tests/torch/test_gpu_triton.py
 
 # The tests on the lowest and the newest versions of the dependencies, on every Python at hand; TESTS= chooses some.
 test-lowest: $(VENV)/ready

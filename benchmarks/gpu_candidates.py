@@ -1,4 +1,4 @@
-"""Ways to write the same kernel: log Z and marginals of non-projective trees, 4096 sentences of 32 words, float32.
+"""Ways to write the same kernels: log Z and marginals, one word on the root, 4096 sentences of 32 words, float32.
 
     commit=$(git rev-parse --short HEAD)
     python benchmarks/gpu_candidates.py --commit $commit --output benchmarks/results/gpu_candidates.json
@@ -7,6 +7,7 @@
     Triton       what it uses on other GPUs; "alone" is the kernel without a look, by the host, at what it has left over
     numba.cuda   log Z alone, the obvious way: one warp a sentence, each lane its word's row in a local array, the
                  pivot's row by shuffles
+    plain        torch operations, what GPUs with neither CUDA C++ nor Triton use
     a copy       of the scores, which is what moving them through memory takes
 
 Each is compared with float64 on the CPU, and then timed as in `gpu.py`. What cannot be imported or compiled is shown as
@@ -27,37 +28,49 @@ from typing import Any
 from unittest import mock
 
 import torch
-from gpu import Row, draw, machine, microseconds
+from gpu import REPEATS, Row, draw, machine, microseconds
 from torch import Tensor
 
 from headway.arrays import TreeClass
 from headway.torch.numba_kernels import NumbaKernels
+from headway.torch.plain_kernels import PlainKernels
 
 BATCH, WORDS = 4096, 32
 CHECKED = 256  # sentences
 TREES = TreeClass(projective=False, single_root=True)
-LOG_Z, BOTH = "log Z", "log Z + marginals"
+PROJECTIVE_TREES = TreeClass(projective=True, single_root=True)
+LOG_Z, BOTH, PROJECTIVE, BEST = QUANTITIES = (
+    "log Z", "log Z + marginals", "log Z + marginals, projective", "best tree, projective",
+)  # fmt: skip
 Results = tuple[Tensor, ...]
 Run = Callable[[], Results]
 Candidate = Callable[[Tensor, Tensor], dict[str, Run]]
 
 
-def cuda_cpp(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
-    """Our kernels on NVIDIA GPUs."""
-    kernels = importlib.import_module("headway.torch.cuda.cuda_kernels").kernels_on(0)
+def quantities(kernels: Any, scores: Tensor, lengths: Tensor) -> dict[str, Run]:
+    """What our own kernels compute."""
     return {
         LOG_Z: lambda: (kernels.log_partition(scores, lengths, TREES),),
         BOTH: lambda: kernels.marginals(scores, lengths, TREES),
+        PROJECTIVE: lambda: kernels.marginals(scores, lengths, PROJECTIVE_TREES),
+        BEST: lambda: (kernels.argmax(scores, lengths, PROJECTIVE_TREES),),
     }
+
+
+def cuda_cpp(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
+    """Our kernels on NVIDIA GPUs."""
+    return quantities(importlib.import_module("headway.torch.cuda.cuda_kernels").kernels_on(0), scores, lengths)
 
 
 def in_triton(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
     """Our kernels on other GPUs."""
-    kernels = importlib.import_module("headway.torch.triton.triton_kernels").TritonKernels()
-    return {
-        LOG_Z: lambda: (kernels.log_partition(scores, lengths, TREES),),
-        BOTH: lambda: kernels.marginals(scores, lengths, TREES),
-    }
+    return quantities(importlib.import_module("headway.torch.triton.triton_kernels").TritonKernels(), scores, lengths)
+
+
+def plain(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
+    """What serves where there is neither; it reads the best trees off on the CPU, which is not measured."""
+    runs = quantities(PlainKernels(), scores, lengths)
+    return {what: runs[what] for what in (BOTH, PROJECTIVE)}
 
 
 def in_triton_alone(scores: Tensor, lengths: Tensor, warps: int) -> dict[str, Run]:
@@ -136,28 +149,35 @@ def a_copy(scores: Tensor, lengths: Tensor) -> dict[str, Run]:
 CANDIDATES: dict[str, Candidate] = {
     "CUDA C++": cuda_cpp, "Triton": in_triton,
     **{f"Triton alone, warps: {warps}": partial(in_triton_alone, warps=warps) for warps in (1, 2, 4)},
-    "numba.cuda": numba_cuda, "a copy": a_copy,
+    "numba.cuda": numba_cuda, "plain operations": plain, "a copy": a_copy,
 }  # fmt: skip
+FEW = {"plain operations": 5}  # repeats
 
 
 def rows() -> Iterator[Row]:
     """Time and error of each candidate for each quantity."""
     scores, lengths = draw(BATCH, WORDS)
-    exact = NumbaKernels().marginals(scores[:CHECKED].cpu().double(), lengths[:CHECKED].cpu(), TREES)
+    exact = quantities(NumbaKernels(), scores[:CHECKED].cpu().double(), lengths[:CHECKED].cpu())
     for name, candidate in CANDIDATES.items():
         try:
             runs = candidate(scores, lengths)
-            for what, run in runs.items():
-                yield {"what": what, "candidate": name, "errors": errors(run(), exact), "us": microseconds(run)}
         except Exception as error:  # whatever a compiler or a driver raises, the others are still measured
             yield {"candidate": name, "missing": f"{type(error).__name__}: {error}"}
+            continue
+        for what, run in runs.items():
+            row = {"what": what, "candidate": name}
+            try:
+                time = microseconds(run, FEW.get(name, REPEATS))
+                yield row | {"errors": errors(run(), exact[what]()), "us": time}
+            except Exception as error:
+                yield row | {"missing": f"{type(error).__name__}: {error}"}
 
 
 def errors(found: Results, exact: Results) -> list[float]:
-    """The largest error of log Z, relative, and of marginals; stops the run where these are wrong."""
+    """The largest error of log Z or heads, relative, and of marginals; an error in itself where these are wrong."""
     off = [(mine[:CHECKED].cpu().double() - true).abs() for mine, true in zip(found, exact, strict=False)]
     if off:
-        off[0] = off[0] / exact[0].abs()
+        off[0] = off[0] / exact[0].abs().clamp(min=1)
     result = [float(difference.max()) for difference in off]
     if not all(error <= 1e-5 for error in result):
         raise ArithmeticError(f"wrong by {result}")
@@ -166,10 +186,10 @@ def errors(found: Results, exact: Results) -> list[float]:
 
 def table(found: list[Row]) -> str:
     """Candidates by quantities, in microseconds."""
-    lines = [f"{'us':<24}{LOG_Z:>20}{BOTH:>20}"]
+    lines = [" " * 24 + "".join(f"{what:>32}" for what in QUANTITIES)]
     for name in CANDIDATES:
         times = {row["what"]: row["us"] for row in found if row["candidate"] == name and "us" in row}
-        cells = [f"{times[what]:20.1f}" if what in times else f"{'-':>20}" for what in (LOG_Z, BOTH)]
+        cells = [f"{times[what]:32.1f}" if what in times else f"{'-':>32}" for what in QUANTITIES]
         lines.append(f"{name:<24}" + "".join(cells))
     return "\n".join(lines)
 

@@ -95,32 +95,30 @@ def without_garbage(scores: Tensor, n: int) -> NDArray[np.float64]:
 def test_lengths_of_all_sizes(flags: dict[str, bool]) -> None:
     """None is left to plain operations. A chart of 9 words takes more than one small tile."""
     with alone(), small_tiles():
-        check(*padded([9, 0, 1, 3, 2], 2.0, torch.float32), flags)
+        check(*padded([9, 0, 1, 2], 2.0, torch.float32), flags)
 
 
 @every_class
 def test_float64_and_forbidden_arcs(flags: dict[str, bool]) -> None:
-    """Some arcs, ties, a chain, and no tree at all side by side."""
-    scores, lengths = padded([4, 3, 3, 3, 1], 1.0, torch.float64)
+    """Some arcs, a chain, and no tree at all side by side."""
+    scores, lengths = padded([3, 3, 3, 1], 1.0, torch.float64)
     scores[0, 1, 2] = scores[0, 0, 3] = -torch.inf
-    scores[1] = 0.0
-    scores[2] = torch.full_like(scores[2], -torch.inf)
-    scores[2, 0, 1] = scores[2, 1, 2] = scores[2, 2, 3] = 1.0
-    scores[3, :, 2] = -torch.inf
-    scores[4, 0, 1] = -torch.inf
+    scores[1] = torch.full_like(scores[1], -torch.inf)
+    scores[1, 0, 1] = scores[1, 1, 2] = scores[1, 2, 3] = 1.0
+    scores[2, :, 2] = -torch.inf
+    scores[3, 0, 1] = -torch.inf
     check(scores, lengths, flags)
 
 
 @every_class
 def test_what_float32_cannot_hold(flags: dict[str, bool]) -> None:
-    """Each sentence goes through another number of tiers, and all come back in their places."""
-    scores, lengths = padded([4, 3, 4, 2, 4, 4], 1.0, torch.float32)  # of three words or less, enumeration is exact
-    scores[0] *= 100
-    scores[2] *= 1000
-    scores[3, 1, 2] = -torch.inf
-    scores[4, 1, 2] += 60
-    scores[4, 2, 1] += 60
-    scores[5, 1, 2] = -1e9
+    """Each sentence goes through another number of tiers, and all come back in their places. The third has ties."""
+    scores, lengths = padded([4, 2, 2, 4, 4], 1.0, torch.float32)
+    scores[0] *= 60
+    scores[1, 1, 2] = -torch.inf
+    scores[2] = 0.0
+    scores[3, 1, 2] = scores[3, 2, 1] = 70.0
+    scores[4, 1, 2] = -1e9
     check(scores, lengths, flags)
 
 
@@ -149,7 +147,7 @@ def test_best_projective_trees(single_root: bool) -> None:
 @every_class
 def test_gradients(flags: dict[str, bool]) -> None:
     """Of log Z and of the entropy, through the operators."""
-    scores, lengths = padded([4, 2], 1.0, torch.float64)
+    scores, lengths = padded([3, 2], 1.0, torch.float64)
     scores = scores.nan_to_num(0.0)
     found = []
     for kernels in (KERNELS, PlainKernels()):

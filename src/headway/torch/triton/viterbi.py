@@ -157,7 +157,7 @@ def _follow(count, nodes, heads, places, MULTI: tl.constexpr, SPANS: tl.constexp
 
 @triton.jit
 def _expand(h, e, mine, nodes, heads, places, MULTI: tl.constexpr):
-    """C[h, e] has I[h, k] and C[k, e]; I[h, k], with k to the right, has C[h, q] and C[k, q + 1]; else the mirror image."""
+    """C[h, e] is I[h, k] and C[k, e]; I[h, k] is C[h, q] and C[k, q + 1], or for k < h the mirror image."""
     FIRST: tl.constexpr = 0 if MULTI else 1
     square = nodes * nodes
     marks = places + 2 * square
