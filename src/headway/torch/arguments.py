@@ -92,8 +92,22 @@ def as_heads(heads: Tensor | Sequence[int], batch_shape: torch.Size, nodes: int,
     return given.to(torch.int64).expand(*shape, nodes)
 
 
-def require_lengths(lengths: Tensor, nodes: int) -> None:
-    """Every length is 0 .. N."""
+def require_batch(scores: Tensor, lengths: Tensor) -> None:
+    """Every length is 0 .. N, and every arc's score a number that can be summed, or -inf. A GPU is waited for once, if
+    all numbers are usual ones."""
+    if lengths.numel() == 0:
+        return
+    nodes = scores.shape[-1]
+    largest = _LARGEST_ON_CUDA if scores.is_cuda else torch.finfo(scores.dtype).max / _ROOM_FOR_SUMS
+    shortest, longest = lengths.aminmax()
+    low, high = scores.detach().aminmax()
+    if bool((shortest >= 0) & (longest < nodes) & (low >= -largest) & (high <= largest)):
+        return  # whatever is no arc is fine as well
+    _require_lengths(lengths, nodes)
+    _require_scores(scores, lengths, largest)
+
+
+def _require_lengths(lengths: Tensor, nodes: int) -> None:
     flat = lengths.flatten()
     outside = (flat < 0) | (flat >= nodes)
     if bool(outside.any()):
@@ -103,12 +117,8 @@ def require_lengths(lengths: Tensor, nodes: int) -> None:
         )
 
 
-def require_scores(scores: Tensor, lengths: Tensor) -> None:
-    """Every arc's score is a number that can be summed, or -inf."""
+def _require_scores(scores: Tensor, lengths: Tensor, largest: float) -> None:
     nodes = scores.shape[-1]
-    largest = _LARGEST_ON_CUDA if scores.is_cuda else torch.finfo(scores.dtype).max / _ROOM_FOR_SUMS
-    if scores.numel() and bool(scores.detach().abs().amax() <= largest):
-        return  # whatever is no arc is fine as well
     values = scores.detach().reshape(-1, nodes, nodes)
     good = (values <= largest) & ((values >= -largest) | (values == -torch.inf))
     bad = cells(lengths.flatten(), nodes) & ~good

@@ -19,9 +19,8 @@ from headway.torch.arguments import (
     as_function,
     as_heads,
     as_lengths,
+    require_batch,
     require_heads,
-    require_lengths,
-    require_scores,
     require_trees,
 )
 
@@ -75,8 +74,7 @@ class TreeDistribution(Distribution):
         self._log_z: Tensor | None = None
         self._mu: Tensor | None = None
         if self._looks_at_values():
-            require_lengths(self.lengths, nodes)
-            require_scores(self.scores, self.lengths)
+            require_batch(self.scores, self.lengths)
 
     def __repr__(self) -> str:
         return f"TreeDistribution(scores of shape {tuple(self.scores.shape)}, {self.trees})"
