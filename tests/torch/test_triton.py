@@ -23,7 +23,7 @@ from headway.torch.plain_kernels import PlainKernels
 def test_in_the_interpreter() -> None:
     pytest.importorskip("triton", reason="Triton is not installed here")
     tests = Path(__file__).with_name("in_triton.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-cov", tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", tests]
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTEST_ADDOPTS": ""}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-10_000:] + ran.stderr[-2_000:]
@@ -43,3 +43,9 @@ def test_who_serves_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     served["triton"] = None
     for scores in (nvidia, intel, none):
         assert isinstance(choice.kernels_for(scores), PlainKernels)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton works here")
+def test_where_triton_cannot_compile() -> None:
+    module = pytest.importorskip("headway.torch.triton.triton_kernels", exc_type=ImportError)
+    assert module.kernels_on(torch.device("cpu")) is None
