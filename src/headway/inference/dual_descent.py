@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Bools, Floats, Ints
-from headway.inference import eisner, span_chart, spanning_tree
+from headway.inference import projective_tree, span_chart, spanning_tree
 from headway.inference.head_automata import Automata, best_of_head, score_of_tree, work_for
 from headway.inference.heads import tree_in_class
 from headway.inference.jit import kernel, part
@@ -112,7 +112,7 @@ def steps_from(
         greedy = _best_heads(these.enters, these.entering, arc_heads, scores, tree)
         if not (greedy and tree_in_class(tree, projective, single_root, mark)):
             if projective:
-                found = eisner.best_tree(scores, n, single_root, chart, tree)
+                found = projective_tree.best_tree(scores, n, single_root, chart, tree)
             else:
                 found = spanning_tree.best_tree(scores, n, single_root, enter, via, node_value, index, tree)
             if not found:

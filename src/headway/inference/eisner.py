@@ -1,4 +1,4 @@
-"""Projective trees of a batch: the best tree, log Z, marginals, derivatives and samples, in O(n^3) per sentence.
+"""Projective trees of a batch: log Z, marginals, derivatives and samples, in O(n^3) per sentence.
 
 The recurrences are Eisner's; `span_chart` states them. Here they run on linear numbers, on several sentences at a
 time. A chart is stored by width and left end, with the sentences of a group side by side,
@@ -26,7 +26,7 @@ largest |f(tree)|, and cannot grow as one sum follows another. To keep that smal
 word's best head, which adds the same to all trees and changes no covariance: for a confident sentence nearly nothing
 is left to cancel. Then it is scaled to at most 1, so that a derivative has the range of its value.
 
-Shapes: scores (B, N+1, N+1) to heads (B, N+1), log Z (B,), marginals like scores. O(n^2) memory per sentence of a
+Shapes: scores (B, N+1, N+1) to log Z (B,), marginals like scores. O(n^2) memory per sentence of a
 group.
 
 The file is longer than most: both passes, their derivatives and the range checks share one layout of the charts, and a
@@ -35,7 +35,10 @@ change to it is a change to all of them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
 from headway.inference import span_chart
@@ -60,63 +63,93 @@ _RIGHT, _LEFT, _RIGHT_ARC, _LEFT_ARC, _RIGHT_WEIGHT, _LEFT_WEIGHT, _OUT_RIGHT, _
 # Two more, of whose rows the first serves: sums under way.
 _TOTAL, _OTHER_TOTAL, _PLANES = 9, 10, 11
 
+# How many of them are in use at a time, so that they should be in the cache.
+_PLANES_OF_SUMS = 9
+
 _NONE = np.empty((0, 0, 0))
+_NO_CHARTS = np.empty((0, 0, 0, 0))
 
 
-def argmax(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Ints, Ints]:
-    """Best projective heads (B, N+1) and, per sentence, whether a tree exists (1) or not (0)."""
-    size, nodes = batch.scores.shape[:2]
-    heads = np.full((size, nodes), -1, dtype=np.int64)
-    found = np.ones(size, dtype=np.int64)
-    over_sentences(
-        lambda start, stop: _decode(batch.scores, batch.lengths, single_root, start, stop, heads, found),
-        batch,
-        work=0.5 * size * float(nodes) ** 3,
-        executor=executor,
-    )
-    return heads, found
+# How a sentence's marginals go on from its log Z: not at all, from its chart, in logarithms.
+_AFRESH, _LINEAR, _LOGS = 0, 1, 2
+
+
+class Begun(NamedTuple):
+    """log Z of a batch, and how far its marginals have got.
+
+    There are the charts of the inside pass, which take three copies of the scores, and P(root -> m) if trees have a
+    single root, (B, N+1). `resume` (B,) tells what `marginals` can do with them.
+    """
+
+    log_z: Floats
+    charts: Floats
+    roots: Floats
+    resume: NDArray[np.int8]
 
 
 def log_partition(batch: Batch, *, single_root: bool, executor: Executor) -> Floats:
     """log Z of every sentence; -inf where no projective tree exists."""
-    return _inside_outside(batch, single_root, executor, _NONE)
+    return _inside_outside(batch, single_root, executor, _nothing(batch, _NO_CHARTS), _NONE).log_z
 
 
-def marginals(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats]:
-    """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists."""
+def begin(batch: Batch, *, single_root: bool, executor: Executor) -> Begun:
+    """log Z of every sentence, and what `marginals` can go on from."""
+    group = _group_size(batch.scores.shape[1], _PLANES_OF_SUMS)
+    places = batch.scores.shape[1] - (1 if single_root else 0)
+    charts = np.empty((-(-len(batch) // group), _PLANES, places, places * min(group, len(batch))))
+    return _inside_outside(batch, single_root, executor, _nothing(batch, charts), _NONE)
+
+
+def marginals(
+    batch: Batch, *, single_root: bool, executor: Executor, begun: Begun | None = None
+) -> tuple[Floats, Floats]:
+    """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists.
+
+    What has begun is used up.
+    """
     mu = np.zeros(batch.scores.shape)
-    return _inside_outside(batch, single_root, executor, mu), mu
+    return _inside_outside(batch, single_root, executor, begun or _nothing(batch, _NO_CHARTS), mu).log_z, mu
 
 
 def covariance(batch: Batch, f: Floats, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     mu, slope = np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
-    return _inside_outside(batch, single_root, executor, mu, f, slope), mu, slope
+    return _inside_outside(batch, single_root, executor, _nothing(batch, _NO_CHARTS), mu, f, slope).log_z, mu, slope
+
+
+def _nothing(batch: Batch, charts: Floats) -> Begun:
+    """Nothing begun yet, with room to keep charts or without."""
+    size, nodes = batch.scores.shape[:2]
+    return Begun(np.zeros(size), charts, np.empty((size, nodes)), np.zeros(size, np.int8))
+
+
+def _group_size(nodes: int, planes: int) -> int:
+    return max(1, min(_LARGEST_GROUP, _GROUP_CELLS // (planes * nodes * nodes)))
 
 
 def _inside_outside(
     batch: Batch,
     single_root: bool,
     executor: Executor,
+    begun: Begun,
     mu: Floats,
     f: Floats | None = None,
     slope: Floats | None = None,
-) -> Floats:
+) -> Begun:
     size, nodes = batch.scores.shape[:2]
-    log_z = np.zeros(size)
     order = np.argsort(batch.lengths, kind="stable")
-    numbers = 9 if f is None else 18
-    group = max(1, min(_LARGEST_GROUP, _GROUP_CELLS // (numbers * nodes * nodes)))
-    over_sentences(
-        lambda start, stop: _groups(
-            batch.scores, batch.lengths, order[start:stop], group, single_root, log_z, mu, f, slope
-        ),
-        batch,
-        work=(0.5 if f is None else 1.5) * size * float(nodes) ** 3,
-        executor=executor,
-        grain=group,
-    )
-    return log_z
+    group = _group_size(nodes, _PLANES_OF_SUMS if f is None else 2 * _PLANES_OF_SUMS)
+    log_z, charts, roots, resume = begun
+
+    def run(start: int, stop: int) -> None:
+        own = charts[start // group : -(-stop // group)]
+        _groups(
+            batch.scores, batch.lengths, order[start:stop], group, single_root, log_z, own, roots, resume, mu, f, slope
+        )
+
+    work = (0.5 if f is None else 1.5) * size * float(nodes) ** 3
+    over_sentences(run, batch, work=work, executor=executor, grain=group)
+    return begun
 
 
 def sample(scores: Floats, k: int, rng: np.random.Generator, *, single_root: bool) -> Ints:
@@ -135,40 +168,52 @@ def _groups(
     largest: int,
     single_root: bool,
     log_z: Floats,
+    charts: Floats,
+    roots: Floats,
+    resume: NDArray[np.int8],
     mu: Floats,
     f: Floats | None,
     slope: Floats | None,
 ) -> None:
-    """Inside and outside for the sentences of `order`, a group at a time; logarithms for those that need them."""
+    """Inside, unless it has been done before, and outside, if there is room for marginals. A group of the sentences of
+    `order` at a time; logarithms for those that need them."""
     if order.shape[0] == 0:
         return
     first = 1 if single_root else 0
     places = max(lengths[order[-1]] + 1 - first, 1)
     lanes = min(largest, order.shape[0])
-    chart = np.empty((_PLANES, places, places * lanes))
-    slopes = np.empty(chart.shape) if f is not None else None
+    own_chart = np.empty((1 if charts.shape[0] == 0 else 0, _PLANES, places, places * lanes))
+    slopes = np.empty((_PLANES, places, places * lanes)) if f is not None else None
     direction = np.empty((lanes, scores.shape[1], scores.shape[1])) if f is not None else None
     scale = np.empty((lanes, scores.shape[1]))
     unit = np.ones((2, lanes))
-    holds = np.empty(lanes, dtype=np.bool_)
-    for begin in range(0, order.shape[0], largest):
-        group = order[begin : begin + largest]
+    wanted = mu.shape[0] > 0
+    count = (order.shape[0] + largest - 1) // largest
+    for turn in range(count):
+        # What has been begun last is gone on with first: it may still be in the cache.
+        number = count - 1 - turn if wanted and charts.shape[0] > 0 else turn
+        group = order[number * largest : (number + 1) * largest]
+        chart = charts[number] if charts.shape[0] > 0 else own_chart[0]
         places = lengths[group[-1]] + 1 - first
         if lengths[group[-1]] == 0:
             continue
-        _load(scores, lengths, group, first, chart, scale)
-        _load_slopes(scores, lengths, group, first, chart, f, slopes, direction, unit[1])
-        _inside(places, group.shape[0], chart, slopes)
-        _check(scores, lengths, group, first, scale, chart, holds)
-        _sum_roots(scores, lengths, group, single_root, places, chart, scale, log_z, mu)
-        _sum_root_slopes(lengths, group, single_root, places, chart, mu, slopes, direction, unit[1], slope)
-        if mu.shape[0] > 0:
+        if resume[group[-1]] == _AFRESH:
+            _load(scores, lengths, group, first, chart, scale)
+            _load_slopes(scores, lengths, group, first, chart, f, slopes, direction, unit[1])
+            _inside(places, group.shape[0], chart, slopes)
+            _check(scores, lengths, group, first, scale, chart, resume)
+            _sum_roots(scores, lengths, group, single_root, chart, scale, log_z, roots)
+        if wanted:
+            _start_outside(lengths, group, single_root, places, chart, roots, mu)
+            _sum_root_slopes(lengths, group, single_root, places, chart, roots, slopes, direction, unit[1], slope)
             _outside(places, group.shape[0], chart, slopes)
             _store(lengths, group, first, chart, unit[0], mu)
             _store(lengths, group, first, slopes, unit[1], slope)
-        for lane in range(group.shape[0]):
-            if not holds[lane] and lengths[group[lane]] > 0:
-                _in_logs(scores, lengths, group[lane], single_root, log_z, mu, f, slope)
+        for b in group:
+            if resume[b] == _LOGS and lengths[b] > 0:
+                _in_logs(scores, lengths, b, single_root, log_z, mu, f, slope)
+            if wanted:
+                resume[b] = _AFRESH
 
 
 @part
@@ -319,7 +364,13 @@ def _multiply(chart: Floats, slopes: Floats | None, product: int, total: int, a:
 
 @part
 def _check(
-    scores: Floats, lengths: Ints, group: Ints, first: int, scale: Floats, chart: Floats, holds: np.ndarray
+    scores: Floats,
+    lengths: Ints,
+    group: Ints,
+    first: int,
+    scale: Floats,
+    chart: Floats,
+    resume: NDArray[np.int8],
 ) -> None:
     """Which sentences of the group linear numbers hold, with every probability to full relative accuracy."""
     lanes = group.shape[0]
@@ -329,7 +380,8 @@ def _check(
         for w in range(1, places):
             for x in range((places - w) * lanes):
                 small += chart[plane, w, x] < _SAFE
-    holds[:] = True
+    for b in group:
+        resume[b] = _LINEAR
     if small == 0:
         return
     for lane in range(lanes):
@@ -350,7 +402,7 @@ def _check(
                     unsafe += (cell < _SAFE) & (cell != 0.0)
         if forbidden > 0 and unsafe > 0 and lost == 0:
             lost = _false_zeros(s, n, first, lane, lanes, chart)
-        holds[lane] = lost == 0
+        resume[group[lane]] = _LINEAR if lost == 0 else _LOGS
 
 
 @part
@@ -383,49 +435,64 @@ def _sum_roots(
     lengths: Ints,
     group: Ints,
     single_root: bool,
-    places: int,
     chart: Floats,
     scale: Floats,
     log_z: Floats,
-    mu: Floats,
+    roots: Floats,
 ) -> None:
-    """log Z of the group, and the outermost derivatives, from which the outside pass starts."""
+    """log Z of the group; single-root: P(root -> m)."""
     right, left = chart[_RIGHT], chart[_LEFT]
-    out_right, out_left = chart[_OUT_RIGHT], chart[_OUT_LEFT]
     lanes = group.shape[0]
-    out_right[:places, : places * lanes] = 0.0
-    out_left[:places, : places * lanes] = 0.0
-    terms = np.empty(places + 1)
     for lane in range(lanes):
         b, n = group[lane], lengths[group[lane]]
         if n == 0:
             continue
         shift = np.sum(scale[lane, 1 : n + 1])
         if not single_root:
-            z = right[n, lane]
-            log_z[b] = np.log(z) + shift
-            out_right[n, lane] = 1.0 / z if z > 0.0 else 0.0
+            log_z[b] = np.log(right[n, lane]) + shift
             continue
         top = -np.inf
         for m in range(1, n + 1):
             inner = np.log(left[m - 1, lane]) + np.log(right[n - m, (m - 1) * lanes + lane])
-            terms[m] = scores[b, 0, m] - scale[lane, m] + inner
-            top = max(top, terms[m])
+            roots[b, m] = scores[b, 0, m] - scale[lane, m] + inner
+            top = max(top, roots[b, m])
         if top == -np.inf:
             log_z[b] = top
+            roots[b, 1 : n + 1] = 0.0
             continue
         total = 0.0
         for m in range(1, n + 1):
-            terms[m] = np.exp(terms[m] - top)
-            total += terms[m]
+            roots[b, m] = np.exp(roots[b, m] - top)
+            total += roots[b, m]
         log_z[b] = np.log(total) + top + shift
         for m in range(1, n + 1):
-            p = terms[m] / total
+            roots[b, m] = roots[b, m] / total
+
+
+@part
+def _start_outside(
+    lengths: Ints, group: Ints, single_root: bool, places: int, chart: Floats, roots: Floats, mu: Floats
+) -> None:
+    """The outermost derivatives of log Z, from which the outside pass starts."""
+    right, left = chart[_RIGHT], chart[_LEFT]
+    out_right, out_left = chart[_OUT_RIGHT], chart[_OUT_LEFT]
+    lanes = group.shape[0]
+    out_right[:places, : places * lanes] = 0.0
+    out_left[:places, : places * lanes] = 0.0
+    for lane in range(lanes):
+        b, n = group[lane], lengths[group[lane]]
+        if n == 0:
+            continue
+        if not single_root:
+            z = right[n, lane]
+            out_right[n, lane] = 1.0 / z if z > 0.0 else 0.0
+            continue
+        for m in range(1, n + 1):
+            p = roots[b, m]
             if p > 0.0:
                 out_left[m - 1, lane] = p / left[m - 1, lane]
                 out_right[n - m, (m - 1) * lanes + lane] = p / right[n - m, (m - 1) * lanes + lane]
-            if mu.shape[0] > 0:
-                mu[b, 0, m] = p
+            mu[b, 0, m] = p
 
 
 @part
@@ -435,13 +502,13 @@ def _sum_root_slopes(
     single_root: bool,
     places: int,
     chart: Floats,
-    mu: Floats,
+    roots: Floats,
     slopes: Floats | None,
     direction: Floats | None,
     unit: Floats,
     slope: Floats | None,
 ) -> None:
-    """The derivatives of what `_sum_roots` leaves: 1 / Z, or P(root -> m) over the spans either side of m."""
+    """The derivatives of what `_start_outside` leaves: 1 / Z, or P(root -> m) over the spans either side of m."""
     if slopes is None or direction is None or slope is None:
         return
     right, left = chart[_RIGHT], chart[_LEFT]
@@ -462,12 +529,12 @@ def _sum_root_slopes(
         for m in range(1, n + 1):
             x = (m - 1) * lanes + lane
             means = _mean(left, d_left, m - 1, lane) + _mean(right, d_right, n - m, x)
-            expected += mu[b, 0, m] * (direction[lane, 0, m] + means)
+            expected += roots[b, m] * (direction[lane, 0, m] + means)
         for m in range(1, n + 1):
             x = (m - 1) * lanes + lane
             on_left, on_right = _mean(left, d_left, m - 1, lane), _mean(right, d_right, n - m, x)
             rest = direction[lane, 0, m] - expected
-            slope[b, 0, m] = unit[lane] * mu[b, 0, m] * (rest + on_left + on_right)
+            slope[b, 0, m] = unit[lane] * roots[b, m] * (rest + on_left + on_right)
             d_out_left[m - 1, lane] = out_left[m - 1, lane] * (rest + on_right)
             d_out_right[n - m, x] = out_right[n - m, x] * (rest + on_left)
 
@@ -545,93 +612,3 @@ def _in_logs(
         means, slopes = np.empty((4, n + 1, n + 1)), np.empty((6, n + 1, n + 1))
         span_chart.inside_means(f[b], n, single_root, chart, terms, means)
         span_chart.outside_slopes(f[b], n, single_root, chart, means, root, terms, slopes, slope[b])
-
-
-@kernel
-def _decode(
-    scores: Floats,
-    lengths: Ints,
-    single_root: bool,
-    start: int,
-    stop: int,
-    heads: Ints,
-    found: Ints,
-) -> None:
-    nodes = scores.shape[1]
-    chart = np.empty((span_chart.CHART, nodes, nodes))
-    for b in range(start, stop):
-        if lengths[b] > 0:
-            found[b] = best_tree(scores[b], lengths[b], single_root, chart, heads[b])
-
-
-@part
-def best_tree(scores: Floats, n: int, single_root: bool, chart: Floats, heads: Ints) -> bool:
-    """The chart of `span_chart` with max for sum; the way back looks again for the terms that attain it."""
-    c, ct, arcs, q = chart
-    first = 1 if single_root else 0
-    for i in range(first, n + 1):
-        c[i, i] = 0.0
-        ct[i, i] = 0.0
-    for width in range(1, n + 1 - first):
-        for i in range(first, n + 1 - width):
-            j = i + width
-            best = _max(c, i, i, c, j, i + 1, width)
-            q[i, j] = best
-            arcs[i, j] = best + scores[i, j]
-            arcs[j, i] = best + scores[j, i] if i > 0 else -np.inf
-            c[i, j] = _max(arcs, i, i + 1, ct, j, i + 1, width)
-            c[j, i] = _max(arcs, j, i, ct, i, i, width)
-            ct[j, i] = c[i, j]
-            ct[i, j] = c[j, i]
-
-    todo = np.empty((2 * n + 2, 3), dtype=np.int64)
-    if single_root:
-        child, top = 0, -np.inf
-        for m in range(1, n + 1):
-            if scores[0, m] + c[m, 1] + c[m, n] > top:
-                child, top = m, scores[0, m] + c[m, 1] + c[m, n]
-        if child == 0:
-            return False
-        heads[child] = 0
-        todo[0] = (0, child, 1)
-        todo[1] = (0, child, n)
-        left = 2
-    else:
-        if c[0, n] == -np.inf:
-            return False
-        todo[0] = (0, 0, n)
-        left = 1
-    while left > 0:
-        left -= 1
-        is_arc, h, e = todo[left]
-        i, j = min(h, e), max(h, e)
-        if i == j:
-            continue
-        if is_arc:
-            k = i + _where(q[i, j], c, i, i, c, j, i + 1)
-            heads[e] = h
-            todo[left] = (0, i, k)
-            todo[left + 1] = (0, j, k + 1)
-        else:
-            x = i + 1 if h < e else i
-            k = x + _where(c[h, e], arcs, h, x, ct, e, x)
-            todo[left] = (1, h, k)
-            todo[left + 1] = (0, k, e)
-        left += 2
-    return True
-
-
-@part
-def _max(a: Floats, i: int, x: int, b: Floats, j: int, y: int, count: int) -> float:
-    top = -np.inf
-    for t in range(count):
-        top = max(top, a[i, x + t] + b[j, y + t])
-    return top
-
-
-@part
-def _where(value: float, a: Floats, i: int, x: int, b: Floats, j: int, y: int) -> int:
-    t = 0
-    while a[i, x + t] + b[j, y + t] != value:
-        t += 1
-    return t

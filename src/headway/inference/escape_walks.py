@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.arrays import Floats
+from headway.arrays import Floats, Ints
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import part
 
 # Words are eliminated four at a time: each remaining row is then read and written once for four updates.
 PANEL = 4
+# Groups of up to so many words are written out (`_solve_few`), if no factors are watched.
+_FEW_WORDS = 3
 # Rows of workspace: the panel (later sums of four words' escapes) and the pivots d_k.
 WORK_ROWS = PANEL + 1
 
@@ -41,12 +43,18 @@ def padded(count: int) -> int:
     return (count + _BLOCK - 1) // _BLOCK * _BLOCK
 
 
+@part
 def table_shape(nodes: int) -> tuple[int, int, int]:
-    """Levels, rows and columns of the tables for a sentence of so many nodes.
+    """Levels, rows and columns of the tables for a sentence of so many nodes."""
+    levels, size = 3, nodes
+    while size > 0:
+        levels, size = levels + 1, size // 2
+    return levels, nodes, padded(nodes)
 
-    Plain Python: `padded` called from here would be compiled anew in every process.
-    """
-    return nodes.bit_length() + 3, nodes, -(-nodes // _BLOCK) * _BLOCK
+
+def packed_size(nodes: int) -> int:
+    """Numbers that `pack` needs room for, and to spare. Plain Python: parts would be compiled anew in every process."""
+    return 2 * nodes * (nodes + _BLOCK)
 
 
 @part
@@ -57,45 +65,50 @@ def solve(
     multi_root: bool,
     logs: bool,
     watch: bool,
+    begun: bool,
+    wanted: bool,
     work: Floats,
-    escapes: Floats | None,
+    path: Ints,
+    escapes: Floats,
     escape_slopes: Floats | None,
     place: int,
-) -> tuple[float, float, float]:
-    """log Z of the n words in table[0]; their escapes; if watched, the smallest and largest factor used.
+) -> tuple[float, float, float, float]:
+    """log Z of the n words in table[0]; their escapes, at escapes[place]; if watched, the smallest factor used for log
+    Z, and the smallest and largest of all. The slopes are None when no derivatives are wanted, which is compiled apart.
 
-    `escapes` (filled at [place]) is None when only log Z is wanted, the slopes when no derivatives are; each
-    combination is compiled apart.
+    log Z is the product of the pivots on the leftmost path: the first half of the words, the first half of these, and
+    so on. If no escapes are `wanted`, the walk ends there. It goes on from there (`begun`) with the tables it left,
+    which `pack` and `unpack` keep; log Z is then not computed again.
     """
-    low, high = 1.0, 1.0
+    low, low_of_z, high = 1.0, 1.0, 1.0
     pivots = work[PANEL]
-    if escapes is None:
-        _copy(table, 0, 0, 1, n)
-        low = _eliminate(table, 1, n, 1, multi_root, logs, watch, work, low)
-        return _log_product(pivots, 1, n, logs) + _log(table[1, 0, 0], logs), low, high
-
     escape = escapes[place]
     log_z = 0.0
-    begin = np.zeros(table.shape[0], dtype=np.int64)
-    end = np.zeros(table.shape[0], dtype=np.int64)
-    stage = np.zeros(table.shape[0], dtype=np.int64)
+    begin, end, stage = path[0], path[1], path[2]
     level = 0
-    end[0] = n
+    begin[0], end[0], stage[0] = 0, n, 0
+    few = 1 if logs or watch or slope is not None else _FEW_WORDS
+    if begun:
+        while end[level] > few:
+            stage[level] = 1
+            level += 1
+            begin[level], end[level], stage[level] = 0, end[level - 1] // 2, 0
     while level >= 0:
         lo, hi = begin[level], end[level]
         size = hi - lo
-        if size == 1:
-            escape[lo, lo] = -np.inf if logs else 0.0
-            if escape_slopes is not None:
-                escape_slopes[place, lo, lo] = 0.0
-            if lo == 0:
-                log_z += _log(table[level, 0, 0], logs)
-            level -= 1
-            continue
-        if slope is None and size <= 3 and not (logs or watch):
-            log_few = _solve_few(table, level, size, multi_root, lo, escape)
+        if size <= few:
+            if size == 1:
+                log_few = _log(table[level, 0, 0], logs)
+                escape[lo, lo] = -np.inf if logs else 0.0
+                if escape_slopes is not None:
+                    escape_slopes[place, lo, lo] = 0.0
+            else:
+                log_few = _solve_few(table, level, size, multi_root, lo, escape)
             if lo == 0:
                 log_z += log_few
+                low_of_z = low
+                if not wanted:
+                    break
             level -= 1
             continue
         half = size // 2
@@ -128,13 +141,13 @@ def solve(
         end[level] = begin[level] + keep
         stage[level] = 0
 
-    if watch:
+    if watch and wanted:
         for i in range(n):
             for j in range(n):
                 if escape[i, j] != 0.0:
                     low = min(low, escape[i, j])
                     high = max(high, escape[i, j])
-    return log_z, low, high
+    return log_z, low_of_z, low, high
 
 
 @part
@@ -143,6 +156,11 @@ def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
     others = 0 if first > 0 else keep
     if first < 0 or keep < 0 or level < 0:  # never; see add_rows
         return
+    if first == 0:
+        for i in range(size):
+            for j in range(padded(size + 1)):
+                tables[level + 1, i, j] = tables[level, i, j]
+        return
     for i in range(size):
         row = first + i if i < keep else others + i - keep
         tables[level + 1, i, 0] = tables[level, row, 0]
@@ -150,6 +168,36 @@ def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
             tables[level + 1, i, 1 + j] = tables[level, row, 1 + first + j]
         for j in range(size - keep):
             tables[level + 1, i, 1 + keep + j] = tables[level, row, 1 + others + j]
+
+
+@part
+def pack(table: Floats, n: int, watch: bool, packed: Floats) -> None:
+    """What is needed of the tables of the leftmost path, one after the other."""
+    at, level, size = 0, 1, n
+    while size > (1 if watch else _FEW_WORDS):
+        for i in range(size):
+            count = padded(max(i, size // 2) + 1)
+            if at < 0 or level < 0:  # never; see add_rows
+                return
+            for j in range(count):
+                packed[at + j] = table[level, i, j]
+            at += count
+        level, size = level + 1, size // 2
+
+
+@part
+def unpack(packed: Floats, n: int, watch: bool, table: Floats) -> None:
+    """The tables as `pack` found them."""
+    at, level, size = 0, 1, n
+    while size > (1 if watch else _FEW_WORDS):
+        for i in range(size):
+            count = padded(max(i, size // 2) + 1)
+            if at < 0 or level < 0:  # never; see add_rows
+                return
+            for j in range(count):
+                table[level, i, j] = packed[at + j]
+            at += count
+        level, size = level + 1, size // 2
 
 
 @part

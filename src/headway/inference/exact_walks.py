@@ -22,7 +22,7 @@ from headway.inference.exact_numbers import (
     zeros,
 )
 from headway.inference.jit import part
-from headway.inference.matrix_tree import find_core
+from headway.inference.walk_weights import find_core
 
 
 @part

@@ -3,7 +3,7 @@
 | | single-root | multi-root |
 | --- | --- | --- |
 | non-projective | `spanning_tree`, `matrix_tree` | the same |
-| projective | `eisner` | the same |
+| projective | `projective_tree`, `eisner` | the same |
 
 Here the class picks the algorithm, sentences with very large scores go to `any_scale` and `exact_trees`, and a sentence
 without any tree becomes a `NoTreeError`.
@@ -11,13 +11,13 @@ without any tree becomes a `NoTreeError`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.inference import any_scale, eisner, exact_trees, matrix_tree, spanning_tree
+from headway.inference import any_scale, eisner, exact_trees, matrix_tree, projective_tree, spanning_tree
 from headway.inference.batch import Batch, as_batch
 from headway.inference.hopeless_arcs import without_hopeless_arcs
 from headway.no_tree import no_tree_error
@@ -92,7 +92,7 @@ def best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> Ints:
 
 def try_best_heads(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Ints, Ints]:
     """Heads (B, N+1) and whether each sentence has a tree at all."""
-    algorithm = eisner.argmax if trees.projective else spanning_tree.argmax
+    algorithm = projective_tree.argmax if trees.projective else spanning_tree.argmax
     tame, _ = without_hopeless_arcs(batch.beyond(exact_trees.VAST), trees, executor)
     heads, found = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor)
     if tame.wide is not None:
@@ -110,19 +110,43 @@ def tree_sums(batch: Batch, trees: TreeClass, executor: Executor) -> Floats:
     return log_z
 
 
-def arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
-    """log Z (B,) and marginals; NoTreeError if a sentence has no tree."""
-    log_z, mu = try_arc_marginals(batch, trees, executor)
+class Begun(NamedTuple):
+    """log Z (B,) of a batch, and how far its marginals have got."""
+
+    log_z: Floats
+    tame: Batch
+    shift: Floats
+    sums: Any
+
+
+def begin(batch: Batch, trees: TreeClass, executor: Executor) -> Begun:
+    """log Z as `tree_sums`, and what `arc_marginals` can go on from."""
+    tame, shift = without_hopeless_arcs(batch, trees, executor)
+    algorithm = eisner.begin if trees.projective else matrix_tree.begin
+    sums = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor)
+    log_z = sums.log_z + shift
+    if tame.wide is not None:
+        log_z[tame.wide] = any_scale.totals(tame.only_wide(), trees).log_z
+    return Begun(log_z, tame, shift, sums)
+
+
+def arc_marginals(
+    batch: Batch, trees: TreeClass, executor: Executor, begun: Begun | None = None
+) -> tuple[Floats, Floats]:
+    """log Z (B,) and marginals; NoTreeError if a sentence has no tree. What has begun is used up."""
+    log_z, mu = try_arc_marginals(batch, trees, executor, begun)
     require_trees(log_z > -np.inf, batch, trees)
     return log_z, mu
 
 
-def try_arc_marginals(batch: Batch, trees: TreeClass, executor: Executor) -> tuple[Floats, Floats]:
-    """log Z (B,) and marginals; -inf and zeros for a sentence without trees."""
-    algorithm = eisner.marginals if trees.projective else matrix_tree.marginals
-    tame, shift = without_hopeless_arcs(batch, trees, executor)
-    log_z, mu = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor)
-    log_z += shift
+def try_arc_marginals(
+    batch: Batch, trees: TreeClass, executor: Executor, begun: Begun | None = None
+) -> tuple[Floats, Floats]:
+    """log Z (B,) and marginals; -inf and zeros for a sentence without trees. What has begun is used up."""
+    algorithm: Any = eisner.marginals if trees.projective else matrix_tree.marginals
+    tame, shift, sums = (*without_hopeless_arcs(batch, trees, executor), None) if begun is None else begun[1:]
+    log_z, mu = algorithm(tame.ordinary(), single_root=trees.single_root, executor=executor, begun=sums)
+    log_z = log_z + shift
     if tame.wide is not None:
         log_z[tame.wide], log_mu, _ = any_scale.arc_sums(tame.only_wide(), trees)
         mu[tame.wide] = np.exp(log_mu)

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from headway.arrays import Floats, TreeClass
-from headway.inference import eisner, spanning_tree
+from headway.inference import projective_tree, spanning_tree
 from headway.inference.batch import WIDE, Batch, allowed
 from headway.parallel import Executor
 
@@ -34,7 +34,7 @@ def without_hopeless_arcs(batch: Batch, trees: TreeClass, executor: Executor) ->
     relative = np.full(these.scores.shape, -np.inf)
     relative[arcs] = ((these.scores - top) + these.residuals())[arcs]
     close = these.with_scores(np.where(relative >= -_LOSS, relative, -np.inf))
-    algorithm = eisner.argmax if trees.projective else spanning_tree.argmax
+    algorithm = projective_tree.argmax if trees.projective else spanning_tree.argmax
     heads, found = algorithm(close, single_root=trees.single_root, executor=executor)
     words = np.arange(heads.shape[1])
     lost = -np.where(heads >= 0, relative[np.arange(len(these))[:, None], np.maximum(heads, 0), words], 0.0).sum(axis=1)

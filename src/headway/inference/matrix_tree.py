@@ -16,7 +16,7 @@ are known (`marginal_slopes`). Where those would cancel, they follow the same wa
 of large numbers either. Both are O(n^3), where druck2009's sum over pairs of arcs takes O(n^4).
 
 *Range.* Each word's weights are scaled by its largest. Products then stay inside float64 unless weights span
-hundreds of nats; `_scale` decides beforehand where it can, a watch on the smallest factor used decides afterwards.
+hundreds of nats; `find_scale` decides beforehand where it can, a watch on the smallest factor used decides afterwards.
 Otherwise the same elimination runs on logarithms.
 
 *Reducible single-root graphs.* Words from which the walk cannot leave a set C (all their heads lie in C) force the
@@ -24,91 +24,185 @@ root's child into C. The distribution is then a product: single-root trees over 
 with C as their root. `find_core` finds C; nothing special happens when it is the whole sentence.
 
 Shapes: scores (B, N+1, N+1) to log Z (B,), marginals and derivatives like scores. O(n^3) time, O(n^2) memory a
-thread.
+thread; a sentence, if marginals are to go on from its log Z.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
 from headway.inference.batch import Batch, over_sentences
-from headway.inference.escape_walks import WORK_ROWS, log_add, solve, table_shape
-from headway.inference.fast_exp import fast_exp
+from headway.inference.escape_walks import WORK_ROWS, log_add, pack, packed_size, solve, table_shape, unpack
 from headway.inference.jit import kernel, part
 from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
+from headway.inference.walk_weights import SMALLEST_FACTOR, fill_weights, find_core, find_scale
 from headway.parallel import Executor
 
-# If no factor is smaller than this (334 nats below its row's largest), no product of two underflows.
-_SMALLEST_FACTOR = 1e-145
-_SMALLEST_LOG_FACTOR = np.log(_SMALLEST_FACTOR)
-_LARGEST_FACTOR = 1e145
-# With no arc forbidden, entries only grow: a spread of 300 nats needs no watching (products stay above 1e-261).
-_SAFE_SPREAD = 300.0
+_LARGEST_FACTOR = 1e145  # for the same reason as SMALLEST_FACTOR
+# How a sentence's marginals go on from its log Z: not at all, from its table, from its table with factors watched.
+_AFRESH, _PLAIN, _WATCHED = 0, 1, 2
+
+
+class Begun(NamedTuple):
+    """log Z of a batch, and how far its marginals have got.
+
+    Of every sentence there are the weights, which become its marginals, and the tables that the walk to log Z left:
+    about two copies of the scores in all. `resume` (B,) tells what `marginals` can do with them.
+    """
+
+    log_z: Floats
+    weights: Floats
+    tables: Floats
+    resume: NDArray[np.int8]
 
 
 def log_partition(batch: Batch, *, single_root: bool, executor: Executor) -> Floats:
     """log Z of every sentence; -inf where no tree exists."""
-    return _run(batch, None, single_root, executor, None, None)
+    return _run(batch, single_root, executor, _nothing(batch, 0, 0), False).log_z
 
 
-def marginals(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats]:
-    """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists."""
-    mu = np.zeros(batch.scores.shape)
-    return _run(batch, None, single_root, executor, mu, None), mu
+def begin(batch: Batch, *, single_root: bool, executor: Executor) -> Begun:
+    """log Z of every sentence, and what `marginals` can go on from."""
+    return _run(batch, single_root, executor, _nothing(batch, len(batch), len(batch)), False)
+
+
+def marginals(
+    batch: Batch, *, single_root: bool, executor: Executor, begun: Begun | None = None
+) -> tuple[Floats, Floats]:
+    """log Z and arc marginals [head, modifier] of every sentence; log Z is -inf where no tree exists.
+
+    What has begun is used up.
+    """
+    done = _run(batch, single_root, executor, begun or _nothing(batch, len(batch), 0), True)
+    return done.log_z, done.weights
 
 
 def covariance(batch: Batch, f: Floats, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
-    mu, slope = np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
-    return _run(batch, f, single_root, executor, mu, slope), mu, slope
-
-
-def _run(
-    batch: Batch,
-    f: Floats | None,
-    single_root: bool,
-    executor: Executor,
-    mu: Floats | None,
-    slope: Floats | None,
-) -> Floats:
     size, nodes = batch.scores.shape[:2]
-    log_z = np.zeros(size)
-    shape = table_shape(nodes)
-    wide = (2, nodes, 2 * shape[2])
+    log_z, mu, slope = np.zeros(size), np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
 
     def run(start: int, stop: int) -> None:
-        table, d_table = np.zeros(shape), None if f is None else np.zeros(shape)
-        escapes, d_escapes = None if mu is None else np.zeros(wide), None if f is None else np.zeros(wide)
-        _sentences(
-            batch.scores, batch.lengths, f, single_root, start, stop, table, d_table, escapes, d_escapes,
-            log_z, mu, slope,
-        )  # fmt: skip
+        _slopes(batch.scores, batch.lengths, f, single_root, start, stop, log_z, mu, slope)
 
-    over_sentences(run, batch, work=(1.5 if f is None else 2.5) * size * float(nodes) ** 3, executor=executor)
-    return log_z
+    over_sentences(run, batch, work=2.5 * size * float(nodes) ** 3, executor=executor)
+    return log_z, mu, slope
+
+
+def _nothing(batch: Batch, weights: int, tables: int) -> Begun:
+    """Nothing begun yet, with room to keep weights and tables of so many sentences."""
+    size, nodes = batch.scores.shape[:2]
+    room = np.empty((weights, nodes, nodes)), np.empty((tables, packed_size(nodes)))
+    return Begun(np.zeros(size), *room, np.zeros(size, np.int8))
+
+
+def _run(batch: Batch, single_root: bool, executor: Executor, begun: Begun, wanted: bool) -> Begun:
+    size, nodes = batch.scores.shape[:2]
+
+    def run(start: int, stop: int) -> None:
+        _sentences(batch.scores, batch.lengths, single_root, start, stop, wanted, *begun)
+
+    over_sentences(run, batch, work=1.5 * size * float(nodes) ** 3, executor=executor)
+    return begun
 
 
 @kernel
 def _sentences(
     scores: Floats,
     lengths: Ints,
-    f: Floats | None,
     single_root: bool,
     start: int,
     stop: int,
-    table: Floats,
-    d_table: Floats | None,
-    escapes: Floats | None,
-    d_escapes: Floats | None,
+    wanted: bool,
     log_z: Floats,
-    mu: Floats | None,
-    slope: Floats | None,
+    kept_weights: Floats,
+    kept_tables: Floats,
+    resume: NDArray[np.int8],
 ) -> None:
-    """Sentences start..stop. What is None is not wanted, and not compiled either."""
+    """Sentences start..stop: log Z, and marginals in the place of weights if they are wanted. If not, what they can go
+    on from, where there is room to keep it."""
     nodes = scores.shape[1]
+    levels, rows, columns = table_shape(nodes)
+    table, escapes = np.empty((levels, rows, columns)), np.empty((2, rows, 2 * columns))
+    work, path = np.zeros((WORK_ROWS, columns)), np.zeros((3, levels), dtype=np.int64)
+    words = np.empty(nodes, dtype=np.int64)
+    core = np.empty(nodes, dtype=np.bool_)
+    scale, inverse_totals = np.empty(nodes), np.empty(nodes)
+    own_weights = np.empty((1 if len(kept_weights) == 0 else 0, nodes, nodes))
+    for turn in range(stop - start):
+        # What has been begun last is gone on with first: it may still be in the cache.
+        b = stop - 1 - turn if wanted and len(kept_tables) > 0 else start + turn
+        n = lengths[b]
+        weights = kept_weights[b] if len(kept_weights) > 0 else own_weights[0]
+        begun, known, found = resume[b] != _AFRESH, resume[b] != _AFRESH, True
+        watch, logs, shift = resume[b] == _WATCHED, False, 0.0
+        if begun:
+            core[1 : n + 1] = True
+            unpack(kept_tables[b], n, watch, table)
+        while n > 0:
+            if not begun:
+                linear, watch, shift = find_scale(scores[b], n, single_root, scale)
+                logs = logs or not linear
+                found = find_core(scores[b], n, single_root and watch, words, core)
+                if not found:
+                    log_z[b] = -np.inf
+                    break
+                fill_weights(scores[b], n, single_root, logs, scale, core, weights)
+            value, safe = _tree_sum(
+                weights, None, 0, n, single_root, logs, watch and not logs, begun, wanted, words, core,
+                table, None, work, path, escapes, None,
+            )  # fmt: skip
+            if not (known or np.isnan(value)):
+                log_z[b] = value + shift
+                known = True
+            if logs or (known and (safe or not wanted)):
+                found = value > -np.inf
+                break
+            begun, logs = False, True
+        resume[b] = _AFRESH
+        if wanted and not (found and n > 0):
+            weights[:] = 0.0
+        elif wanted:
+            _normalise(weights, escapes[0], n, logs, inverse_totals, weights)
+            _clear(weights, n)
+        elif len(kept_tables) > 0 and n > 0 and found and not logs and np.all(core[1 : n + 1]):
+            pack(table, n, watch, kept_tables[b])
+            resume[b] = _WATCHED if watch else _PLAIN
+
+
+@part
+def _clear(mu: Floats, n: int) -> None:
+    """Nothing where there is no arc: column 0, the diagonal, padding."""
+    mu[: n + 1, 0] = 0.0
+    mu[: n + 1, n + 1 :] = 0.0
+    mu[n + 1 :] = 0.0
+    for m in range(1, n + 1):
+        mu[m, m] = 0.0
+
+
+@kernel
+def _slopes(
+    scores: Floats,
+    lengths: Ints,
+    f: Floats,
+    single_root: bool,
+    start: int,
+    stop: int,
+    log_z: Floats,
+    mu: Floats,
+    slope: Floats,
+) -> None:
+    """Sentences start..stop: log Z, marginals and their derivatives."""
+    nodes = scores.shape[1]
+    levels, rows, columns = table_shape(nodes)
+    table, d_table = np.zeros((levels, rows, columns)), np.zeros((levels, rows, columns))
+    escapes, d_escapes = np.zeros((2, rows, 2 * columns)), np.zeros((2, rows, 2 * columns))
+    work, path = np.zeros((WORK_ROWS, columns)), np.zeros((3, levels), dtype=np.int64)
     weights = np.empty((nodes, nodes))
-    work = np.zeros((WORK_ROWS, table.shape[2]))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
     scale, inverse_totals = np.empty(nodes), np.empty(nodes)
@@ -116,32 +210,30 @@ def _sentences(
         n = lengths[b]
         if n == 0:
             continue
-        linear, watch, shift = _scale(scores[b], n, single_root, scale)
+        linear, watch, shift = find_scale(scores[b], n, single_root, scale)
         if not find_core(scores[b], n, single_root and watch, words, core):
             log_z[b] = -np.inf
             continue
-        if f is not None and d_table is not None and escapes is not None and mu is not None and slope is not None:
-            if linear:
-                # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
-                _fill_weights(scores[b], n, single_root, False, scale, core, weights)
-                value = _tree_sum(
-                    weights, None, b, n, single_root, False, watch, words, core, table, None, work, escapes, None
-                )
-                linear, watch = not np.isnan(value), False
-            if linear and np.all(core[1 : n + 1]):
-                _normalise(weights, escapes[0], n, False, inverse_totals, mu[b])
-                if most_visits(weights, escapes[0], inverse_totals, n, single_root) <= MOST_VISITS:
-                    slopes_by_products(
-                        weights, f[b], escapes[0], inverse_totals, n, single_root, d_table, mu[b], slope[b]
-                    )
-                    log_z[b] = value + shift
-                    continue
+        if linear:
+            # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
+            fill_weights(scores[b], n, single_root, False, scale, core, weights)
+            value, safe = _tree_sum(
+                weights, None, b, n, single_root, False, watch, False, True, words, core,
+                table, None, work, path, escapes, None,
+            )  # fmt: skip
+            linear = safe and not np.isnan(value)
+        if linear and np.all(core[1 : n + 1]):
+            _normalise(weights, escapes[0], n, False, inverse_totals, mu[b])
+            if most_visits(weights, escapes[0], inverse_totals, n, single_root) <= MOST_VISITS:
+                slopes_by_products(weights, f[b], escapes[0], inverse_totals, n, single_root, d_table, mu[b], slope[b])
+                log_z[b] = value + shift
+                continue
         logs = not linear
         while True:
-            _fill_weights(scores[b], n, single_root, logs, scale, core, weights)
-            value = _tree_sum(
-                weights, f, b, n, single_root, logs, watch and not logs, words, core,
-                table, d_table, work, escapes, d_escapes,
+            fill_weights(scores[b], n, single_root, logs, scale, core, weights)
+            value, _ = _tree_sum(
+                weights, f, b, n, single_root, logs, False, False, True, words, core,
+                table, d_table, work, path, escapes, d_escapes,
             )  # fmt: skip
             if not np.isnan(value):
                 break
@@ -149,120 +241,8 @@ def _sentences(
         log_z[b] = value + shift
         if value == -np.inf:
             continue
-        if mu is not None and escapes is not None:
-            _normalise(weights, escapes[0], n, logs, inverse_totals, mu[b])
-            if f is not None and d_escapes is not None and slope is not None:
-                _normalise_slopes(weights, f[b], escapes[0], d_escapes[0], n, logs, mu[b], slope[b])
-
-
-@part
-def _scale(scores: Floats, n: int, single_root: bool, scale: Floats) -> tuple[bool, bool, float]:
-    """Fill `scale[m]`, each word's largest score; return (try linear?, watch factors?, the shift of log Z).
-
-    Single-root trees use the root once, so its scores are scaled together (`scale[0]`), after each word's own.
-    """
-    first = 1 if single_root else 0
-    for m in range(n + 1):
-        scale[m] = -np.inf
-    for h in range(first, n + 1):
-        own = scale[h]
-        for m in range(1, n + 1):
-            scale[m] = scores[h, m] if scores[h, m] > scale[m] else scale[m]
-        scale[h] = own
-    scale[0] = 0.0
-    shift = 0.0
-    for m in range(1, n + 1):
-        scale[m] = scale[m] if scale[m] > -np.inf else 0.0
-        shift += scale[m]
-    if single_root:
-        top = -np.inf
-        for m in range(1, n + 1):
-            top = max(top, scores[0, m] - scale[m])
-        scale[0] = top if top > -np.inf else 0.0
-        shift += scale[0]
-    wide = 0
-    for h in range(n + 1):
-        extra = scale[0] if h == 0 else 0.0
-        for m in range(1, n + 1):
-            wide += (scores[h, m] - scale[m] - extra < -_SAFE_SPREAD) & (m != h)
-    if wide == 0:
-        return True, False, shift
-    forbidden, extreme = 0, 0
-    for h in range(n + 1):
-        extra = scale[0] if h == 0 else 0.0
-        for m in range(1, n + 1):
-            x = scores[h, m] - scale[m] - extra
-            forbidden += (x == -np.inf) & (m != h)
-            extreme += (x < _SMALLEST_LOG_FACTOR) & (x != -np.inf) & (m != h)
-    return forbidden > 0 and extreme == 0, forbidden > 0, shift
-
-
-@part
-def find_core(scores: Floats, n: int, reducible: bool, queue: Ints, core: np.ndarray) -> bool:
-    """Mark the words that can be the root's child as far as words' heads go; False if there are none.
-
-    Going from head to modifier, a word is such if it reaches every word. The start of the last search that found new
-    words is the only candidate; if it reaches all, the core is every word that reaches it.
-    """
-    for m in range(1, n + 1):
-        core[m] = True
-    if not reducible:
-        return True
-    seen = np.zeros(n + 1, dtype=np.bool_)
-    candidate = 0
-    for m in range(1, n + 1):
-        if not seen[m]:
-            candidate = m
-            _reach(scores, n, m, True, queue, seen)
-    seen[:] = False
-    if _reach(scores, n, candidate, True, queue, seen) < n:
-        return False
-    core[1 : n + 1] = False
-    _reach(scores, n, candidate, False, queue, core)
-    return True
-
-
-@part
-def _reach(scores: Floats, n: int, start: int, downwards: bool, queue: Ints, seen: np.ndarray) -> int:
-    """Mark what can be reached from `start`, from heads to modifiers or back; return how many are new."""
-    seen[start] = True
-    queue[0] = start
-    count, done = 1, 0
-    while done < count:
-        v = queue[done]
-        done += 1
-        for u in range(1, n + 1):
-            if not seen[u] and (scores[v, u] if downwards else scores[u, v]) > -np.inf:
-                seen[u] = True
-                queue[count] = u
-                count += 1
-    return count
-
-
-@part
-def _fill_weights(
-    scores: Floats,
-    n: int,
-    single_root: bool,
-    logs: bool,
-    scale: Floats,
-    core: np.ndarray,
-    weights: Floats,
-) -> None:
-    """Scaled weights [head, modifier], or their logarithms; nothing on the diagonal, no root outside the core."""
-    nothing = -np.inf if logs else 0.0
-    for h in range(n + 1):
-        extra = scale[0] if h == 0 else 0.0
-        for m in range(1, n + 1):
-            weights[h, m] = scores[h, m] - scale[m] - extra
-        if not logs:
-            for m in range(1, n + 1):
-                weights[h, m] = fast_exp(weights[h, m])
-        weights[h, h] = nothing
-    if single_root:
-        for m in range(1, n + 1):
-            if not core[m]:
-                weights[0, m] = nothing
+        _normalise(weights, escapes[0], n, logs, inverse_totals, mu[b])
+        _normalise_slopes(weights, f[b], escapes[0], d_escapes[0], n, logs, mu[b], slope[b])
 
 
 @part
@@ -274,20 +254,24 @@ def _tree_sum(
     single_root: bool,
     logs: bool,
     watch: bool,
+    begun: bool,
+    wanted: bool,
     words: Ints,
     core: np.ndarray,
     table: Floats,
     d_table: Floats | None,
     work: Floats,
-    escapes: Floats | None,
+    path: Ints,
+    escapes: Floats,
     d_escapes: Floats | None,
-) -> float:
-    """log Z of the scaled weights; escapes[0, h - 1, m - 1] is filled; nan if a watched factor left the safe range.
+) -> tuple[float, bool]:
+    """log Z of the scaled weights, nan if a watched factor left the safe range; escapes[0, h - 1, m - 1], if `wanted`,
+    and whether theirs stayed in it. `begun` is as in `solve`.
 
     The core is solved in the requested class, the words outside it (if any) as a forest rooted in the core, each in
     escapes[1] first.
     """
-    total = 0.0
+    total, all_safe = 0.0, True
     for inside in (True, False):
         count = 0
         for m in range(1, n + 1):
@@ -301,16 +285,18 @@ def _tree_sum(
             _load_slopes(weights, f[b], n, words, count, core, inside, logs, d_table[0])
         multi_root = not (single_root and inside)
         place = 0 if count == n else 1
-        log_z, low, high = solve(table, d_table, count, multi_root, logs, watch, work, escapes, d_escapes, place)
-        safe = (not watch) | ((low >= _SMALLEST_FACTOR) & (high <= _LARGEST_FACTOR))
-        if not (logs or (safe and np.isfinite(log_z))):
-            return np.nan
+        log_z, low_of_z, low, high = solve(
+            table, d_table, count, multi_root, logs, watch, begun, wanted, work, path, escapes, d_escapes, place
+        )
+        if not (logs or (low_of_z >= SMALLEST_FACTOR and np.isfinite(log_z))):
+            return np.nan, False
+        all_safe = all_safe and low >= SMALLEST_FACTOR and high <= _LARGEST_FACTOR
         total += log_z
-        if place == 1 and escapes is not None:
+        if place == 1 and wanted:
             _store(escapes[1], words, count, core, inside, n, 0.0 if logs else 1.0, escapes[0])
-        if place == 1 and d_escapes is not None:
-            _store(d_escapes[1], words, count, core, inside, n, 0.0, d_escapes[0])
-    return total
+            if d_escapes is not None:
+                _store(d_escapes[1], words, count, core, inside, n, 0.0, d_escapes[0])
+    return total, all_safe
 
 
 @part
@@ -326,8 +312,8 @@ def _load(
 ) -> None:
     """table[i, 1 + j]: weight of the arc words[j] -> words[i]; column 0: of the root (for the rest, the core)."""
     if count == n:
-        for i in range(n):
-            for h in range(n + 1):
+        for h in range(n + 1):
+            for i in range(n):
                 table[i, h] = weights[h, 1 + i]
         return
     for i in range(count):

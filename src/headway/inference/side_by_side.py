@@ -18,6 +18,8 @@ Shapes: scores (B, N+1, N+1) to log Z (B,) and marginals like scores. O(n^3) tim
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,26 +35,52 @@ Singles = NDArray[np.float32]
 SAFE_SPREAD = np.float32(37.0)
 # So many pivots, each above exp(-37), can be multiplied in float64.
 _PIVOTS = 16
+_NONE = np.empty((0, 0, 0), np.float32)
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
+
+
+class Begun(NamedTuple):
+    """log Z of a batch, which sentences were computed, and how far their marginals have got.
+
+    `groups` (G, 8) has the sentences of each group. `cells` (G, ...) are their weights, and the tables that the walk to
+    log Z left: two to three copies of the scores. `ready` (1,) tells whether they are there.
+    """
+
+    log_z: Floats
+    computed: Bools
+    scale: Singles
+    groups: Ints
+    cells: Singles
+    ready: Bools
 
 
 def log_partition(scores: Singles, lengths: Ints, *, single_root: bool, executor: Executor) -> tuple[Floats, Bools]:
     """log Z of every sentence, and which were computed."""
-    return _run(scores, lengths, single_root, executor, None)
+    begun = _nothing(scores, lengths, single_root, keep=False)
+    _run(scores, lengths, single_root, executor, begun, _NONE)
+    return begun.log_z, begun.computed
+
+
+def begin(scores: Singles, lengths: Ints, *, single_root: bool, executor: Executor) -> Begun:
+    """log Z of every sentence, which were computed, and what `marginals` can go on from."""
+    begun = _nothing(scores, lengths, single_root, keep=True)
+    _run(scores, lengths, single_root, executor, begun, _NONE)
+    begun.ready[0] = True
+    return begun
 
 
 def marginals(
-    scores: Singles, lengths: Ints, *, single_root: bool, executor: Executor
+    scores: Singles, lengths: Ints, *, single_root: bool, executor: Executor, begun: Begun | None = None
 ) -> tuple[Floats, Singles, Bools]:
-    """log Z and arc marginals [head, modifier] of every sentence, and which were computed."""
+    """log Z and arc marginals [head, modifier] of every sentence, and which were computed. `begun` is used up."""
     mu = np.zeros(scores.shape, np.float32)
-    log_z, computed = _run(scores, lengths, single_root, executor, mu)
-    return log_z, mu, computed
+    begun = begun or _nothing(scores, lengths, single_root, keep=False)
+    _run(scores, lengths, single_root, executor, begun, mu)
+    return begun.log_z, mu, begun.computed
 
 
-def _run(
-    scores: Singles, lengths: Ints, single_root: bool, executor: Executor, mu: Singles | None
-) -> tuple[Floats, Bools]:
+def _nothing(scores: Singles, lengths: Ints, single_root: bool, keep: bool) -> Begun:
+    """Nothing begun yet but scales and groups, with room to keep cells or not."""
     size, nodes = scores.shape[:2]
     log_z, computed = np.zeros(size), np.zeros(size, np.bool_)
     scale = np.zeros((size, nodes), np.float32)
@@ -61,12 +89,20 @@ def _run(
     order = order[np.argsort(lengths[order], kind="stable")]
     # A group that is not full has its longest sentence more than once.
     groups = np.append(order, np.repeat(order[-1:], -len(order) % LANES)).reshape(-1, LANES)
+    cells = np.empty((len(groups) if keep else 0, LANES * _cells_of_tables(nodes - 1)), np.float32)
+    return Begun(log_z, computed, scale, groups, cells, np.zeros(1, np.bool_))
+
+
+def _run(scores: Singles, lengths: Ints, single_root: bool, executor: Executor, begun: Begun, mu: Singles) -> None:
+    size, nodes = scores.shape[:2]
+    resumed = bool(begun.ready[0])
+    begun.ready[0] = False
 
     def run(start: int, stop: int) -> None:
-        _groups(scores, lengths, scale, groups[start:stop], single_root, log_z, mu)
+        groups, cells = begun.groups[start:stop], begun.cells[start:stop]
+        _groups(scores, lengths, begun.scale, groups, single_root, resumed, begun.log_z, cells, mu)
 
-    over_sentences(run, groups, work=0.3 * size * float(nodes) ** 3, executor=executor)
-    return log_z, computed
+    over_sentences(run, begun.groups, work=0.3 * size * float(nodes) ** 3, executor=executor)
 
 
 @kernel
@@ -109,38 +145,48 @@ def _groups(
     scale: Singles,
     groups: Ints,
     single_root: bool,
+    begun: bool,
     log_z: Floats,
-    mu: Singles | None,
+    kept_cells: Singles,
+    mu: Singles,
 ) -> None:
-    """Groups of sentences, each sorted by length."""
+    """Groups of sentences, each sorted by length: log Z, unless it has begun, and marginals, if there is room."""
     if len(groups) == 0:
         return
     longest = lengths[groups[-1, LANES - 1]]
-    cells = np.empty(LANES * _cells_of_tables(longest), np.float32)
+    own_cells = np.empty((1 if len(kept_cells) == 0 else 0, LANES * _count_cells(longest)), np.float32)
     escapes = np.zeros(LANES * longest * (longest + 1), np.float32)
     pivots = np.empty(LANES * 2 * longest, np.float32)
-    for g in range(len(groups)):
+    wanted = len(mu) > 0
+    for turn in range(len(groups)):
+        # What has begun last is gone on with first: it may still be in the cache.
+        g = len(groups) - 1 - turn if begun else turn
+        cells = kept_cells[g] if len(kept_cells) > 0 else own_cells[0]
         n = lengths[groups[g, LANES - 1]]
-        _fill_weights(scores, lengths, scale, groups[g], n, single_root, cells, pivots)
-        if mu is None:
-            _eliminate(cells, 0, n + 1, n, 1, not single_root, pivots, 0)
-            store(pivots, 0, load(cells, 0))
-        else:
-            _solve(cells, n, not single_root, pivots, escapes)
-            _normalise(cells, escapes, n)
+        if not begun:
+            _fill_weights(scores, lengths, scale, groups[g], n, single_root, cells, pivots)
+        _solve(cells, n, not single_root, begun, wanted, pivots, escapes)
+        if not begun:
             for s in range(LANES):
                 b = groups[g, s]
-                for h in range(lengths[b] + 1):
-                    for m in range(1, lengths[b] + 1):
-                        mu[b, h, m] = cells[LANES * ((m - 1) * (n + 1) + h) + s]
-        for s in range(LANES):
-            b = groups[g, s]
-            log_z[b] = _log_product(pivots, n, s)
-            for m in range(lengths[b] + 1):
-                log_z[b] += scale[b, m]
+                log_z[b] = _log_product(pivots, n, s)
+                for m in range(lengths[b] + 1):
+                    log_z[b] += scale[b, m]
+        if wanted:
+            _normalise(cells, escapes, n)
+            _store_marginals(lengths, groups[g], n, cells, mu)
 
 
 @part
+def _store_marginals(lengths: Ints, group: Ints, n: int, cells: Singles, mu: Singles) -> None:
+    for m in range(1, n + 1):
+        for s in range(LANES):
+            b = group[s]
+            if m <= lengths[b]:
+                for h in range(lengths[b] + 1):
+                    mu[b, h, m] = cells[LANES * ((m - 1) * (n + 1) + h) + s]
+
+
 def _cells_of_tables(n: int) -> int:
     """The words' weights, and a table for each level, which holds all words of the level above."""
     total, size = n * (n + 1), n
@@ -148,6 +194,9 @@ def _cells_of_tables(n: int) -> int:
         total += size * (size + 1)
         size = (size + 1) // 2
     return total
+
+
+_count_cells = part(_cells_of_tables)
 
 
 @part
@@ -169,9 +218,12 @@ def _fill_weights(
         roots[s] = scale[b, 0]
         for m in range(1, lengths[b] + 1):
             scales[LANES * (m - 1) + s] = scale[b, m]
-        for h in range(lengths[b] + 1):
-            for m in range(1, lengths[b] + 1):
-                cells[LANES * ((m - 1) * width + h) + s] = scores[b, h, m]
+    for m in range(1, n + 1):
+        for s in range(LANES):
+            b = group[s]
+            if m <= lengths[b]:
+                for h in range(lengths[b] + 1):
+                    cells[LANES * ((m - 1) * width + h) + s] = scores[b, h, m]
     root = load(roots, 0)
     for i in range(n):
         top = load(scales, i)
@@ -204,11 +256,14 @@ def _log_product(pivots: Singles, n: int, s: int) -> float:
 
 
 @part
-def _solve(cells: Singles, n: int, multi_root: bool, pivots: Singles, escapes: Singles) -> None:
+def _solve(
+    cells: Singles, n: int, multi_root: bool, begun: bool, wanted: bool, pivots: Singles, escapes: Singles
+) -> None:
     """Escapes, cell h (n + 1) + m, of the n words whose weights come first in `cells`; pivots k < n multiply to Z.
 
     What other pivots there are lie behind these. `escapes` has a column to spare, as columns are computed in pairs: the
-    one too many is computed properly later.
+    one too many is computed properly later. As in `escape_walks.solve`, the walk ends with log Z if no escapes are
+    `wanted`, and goes on from there with the tables it left (`begun`).
     """
     levels = 66
     begin, end = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64)
@@ -217,12 +272,19 @@ def _solve(cells: Singles, n: int, multi_root: bool, pivots: Singles, escapes: S
     stride = n + 1
     level = 0
     end[0], width[0], at[1] = n, n + 1, n * (n + 1)
+    while begun and end[level] > 2:
+        size = end[level]
+        stage[level] = 1
+        level += 1
+        end[level], width[level], at[level + 1] = size // 2, size + 1, at[level] + size * (size + 1)
     while level >= 0:
         lo, hi = begin[level], end[level]
         size = hi - lo
         to = 0 if lo == 0 else n
         if size <= 2:
             _solve_few(cells, at[level], width[level], size, multi_root, pivots, to, escapes, lo * stride + lo, stride)
+            if lo == 0 and not wanted:
+                return
             level -= 1
             continue
         half = size // 2

@@ -26,6 +26,7 @@ from headway.inference.batch import (
 from headway.inference.first_order import (
     arc_covariances,
     arc_marginals,
+    begin,
     best_heads,
     require_trees,
     tree_sums,
@@ -46,6 +47,9 @@ class TreeDistribution:
 
     `scores[head, modifier]` has shape (n+1, n+1); a padded batch is (B, N+1, N+1) with `lengths` words each, and every
     result then has a leading axis B. `threads` are used over the sentences of a batch (None: every core).
+
+    Marginals go on from where `log_partition` has got, if it was read before them. Until then it keeps what they need:
+    two copies of the scores, three if trees are projective.
 
     >>> d = TreeDistribution([[0.0, 1.0, 2.0], [0.0, 0.0, 2.0], [0.0, 1.5, 0.0]])
     >>> d.argmax()
@@ -244,7 +248,10 @@ class TreeDistribution:
     def _log_z(self) -> Floats:
         if "_inference" in self.__dict__:
             return self._inference[0]
-        return self._sums(self._batch)
+        begun = begin(self._batch, self.trees, self._executor)
+        require_trees(begun.log_z > -np.inf, self._batch, self.trees)
+        self.__dict__["_begun"] = begun
+        return begun.log_z
 
     @property
     def _mu(self) -> Floats:
@@ -252,7 +259,8 @@ class TreeDistribution:
 
     @cached_property
     def _inference(self) -> tuple[Floats, Floats]:
-        return arc_marginals(self._batch, self.trees, self._executor)
+        begun = self.__dict__.pop("_begun", None)  # at once, so that no other thread uses it too
+        return arc_marginals(self._batch, self.trees, self._executor, begun)
 
     @cached_property
     def _best(self) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -36,6 +36,28 @@ class Kernels(Protocol):
 
     def argmax(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
         """Heads (B, N+1) int64 of the best trees, padding -1."""
+        ...
+
+
+class Begun(Protocol):
+    """log Z of a batch, and how far its marginals have got."""
+
+    @property
+    def log_z(self) -> Tensor:
+        """log Z (B,)."""
+        ...
+
+    def marginals(self) -> Tensor:
+        """The marginals, to the bits that `Kernels.marginals` gives. What was kept is used up."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """Kernels whose marginals can go on from log Z."""
+
+    def begin(self, scores: Tensor, lengths: Tensor, trees: TreeClass) -> Begun:
+        """log Z (B,), and what its marginals can go on from."""
         ...
 
 

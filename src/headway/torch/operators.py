@@ -21,10 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.nn import Parameter
 
 from headway.arrays import TreeClass
 from headway.torch.heads import are_in_class
-from headway.torch.kernels import kernels_for
+from headway.torch.kernels import Begun, Resumable, kernels_for
 from headway.torch.plain_kernels import PlainKernels
 
 _LIBRARY = torch.library.Library("headway", "DEF")
@@ -40,6 +41,25 @@ def marginals(scores: Tensor, lengths: Tensor, trees: TreeClass) -> tuple[Tensor
     """log Z (B,) and marginals shaped like the scores."""
     log_z, mu = _call(_Marginals, torch.ops.headway.marginals, scores, lengths, *trees)
     return log_z, mu
+
+
+def begin(scores: Tensor, lengths: Tensor, trees: TreeClass) -> Begun | None:
+    """log Z, and what its marginals can go on from; None where there are no kernels for that, or where torch would have
+    to see an operator. No gradient is recorded."""
+    if torch.compiler.is_compiling() or scores.is_cuda or not _is_plain(scores):
+        return None
+    kernels = kernels_for(scores)
+    return kernels.begin(scores.contiguous(), lengths.contiguous(), trees) if isinstance(kernels, Resumable) else None
+
+
+def _is_plain(scores: Tensor) -> bool:
+    """Neither transformed nor traced: nothing but its numbers matters."""
+    return (
+        type(scores) in (Tensor, Parameter)
+        and not torch._C._are_functorch_transforms_active()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._get_tracing_state() is None
+    )
 
 
 def covariance(scores: Tensor, lengths: Tensor, f: Tensor, trees: TreeClass) -> Tensor:

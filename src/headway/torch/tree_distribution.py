@@ -23,6 +23,7 @@ from headway.torch.arguments import (
     require_heads,
     require_trees,
 )
+from headway.torch.kernels import Begun
 
 
 class TreeDistribution(Distribution):
@@ -44,6 +45,9 @@ class TreeDistribution(Distribution):
 
     log Z and marginals are computed once and shared by all answers. So is their graph: to call `backward` twice, pass
     `retain_graph=True` the first time, or make a new distribution. The scores are not copied.
+
+    Where no gradient is wanted, `log_partition` computes no marginals. On the CPU it keeps what they can go on from,
+    two to three copies of the scores, until they are read too.
 
     >>> d = TreeDistribution(torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, 2.0], [0.0, 1.5, 0.0]]))
     >>> d.argmax()
@@ -73,6 +77,7 @@ class TreeDistribution(Distribution):
         super().__init__(batch_shape, torch.Size([nodes]), validate_args is None or validate_args)
         self._log_z: Tensor | None = None
         self._mu: Tensor | None = None
+        self._begun: Begun | None = None
         if self._looks_at_values():
             require_batch(self.scores, self.lengths)
 
@@ -90,9 +95,11 @@ class TreeDistribution(Distribution):
         if self._wants_gradients():
             return self._inference()[0]
         if self._log_z is None:
-            log_z = self._unflat(operators.log_partition(self._flat(self.scores), self._sizes(), self.trees))
+            flat, sizes = self._flat(self.scores), self._sizes()
+            begun = operators.begin(flat, sizes, self.trees)
+            log_z = self._unflat(operators.log_partition(flat, sizes, self.trees) if begun is None else begun.log_z)
             self._require_sums(log_z)
-            self._log_z = log_z
+            self._log_z, self._begun = log_z, begun
         return self._log_z
 
     @property
@@ -203,12 +210,21 @@ class TreeDistribution(Distribution):
     def _inference(self) -> tuple[Tensor, Tensor]:
         """log Z and marginals; computed again if those at hand know no gradient, and one is wanted."""
         log_z, mu = self._log_z, self._mu
+        if log_z is not None and mu is None and not self._wants_gradients():
+            mu = self._mu = self._gone_on_with()
         if log_z is None or mu is None or (self._wants_gradients() and not mu.requires_grad):
             found = operators.marginals(self._flat(self.scores), self._sizes(), self.trees)
             log_z, mu = self._unflat(found[0]), self._like_scores(found[1])
             self._require_sums(log_z)
-            self._log_z, self._mu = log_z, mu
+            self._log_z, self._mu, self._begun = log_z, mu, None
         return log_z, mu
+
+    def _gone_on_with(self) -> Tensor | None:
+        """The marginals, from where log Z has got; None if nothing was kept of it."""
+        if torch.compiler.is_compiling():
+            return None
+        begun = self.__dict__.pop("_begun", None)  # at once, so that no other thread uses it too
+        return None if begun is None else self._like_scores(begun.marginals())
 
     def _wants_gradients(self) -> bool:
         return torch.is_grad_enabled() and self.scores.requires_grad
