@@ -1,4 +1,4 @@
-"""`headway.torch` on CPU tensors beside torch-struct, in float32, one thread, in one process.
+"""`headway.torch` on CPU tensors beside torch-struct, in float32, one thread, in one process; and log Z read first.
 
     python benchmarks/torch_cpu.py            # writes results/torch_cpu.* (README.md: with which libraries)
     python benchmarks/torch_cpu.py --quick    # prints only
@@ -6,6 +6,8 @@
 log Z and marginals of a batch of non-projective sentences, through the public classes. Scores are random normal
 numbers, rounded to float32. The answers must agree: torch-struct's with what its matrix really holds (`peers`), ours
 with headway's in float64, to 1e-5. Beside them: our float64, and what it costs to read log Z first.
+
+The latter for all classes of trees, in `headway.inference` and both dtypes of `headway.torch`, in a batch and singly.
 """
 
 from __future__ import annotations
@@ -14,21 +16,25 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import harness  # first: it pins the threads  # isort: skip
 import numpy as np
 import peers
-from harness import BATCH, Bar, Case, Contender, Floats, Report
+from harness import BATCH, SINGLE_CALL, Bar, Case, Contender, Floats, Report
 from rich.console import Console
 
+from headway.inference import TreeDistribution as InNumpy
 from headway.torch import TreeDistribution
 
 SEED = 2019
 SIZES = (10, 20, 50, 100)
 SENTENCES = 64
 LEAST_RATIO, RATIO_SIZES = 1.5, (20, 50)
+LARGEST_RATIO = 1.1  # of log Z and then marginals to marginals alone
 TOLERANCE = 1e-5
 FULL = harness.Pace(rounds=51, budget=20.0, shortest=0.01)
 QUICK = harness.Pace(rounds=5, budget=2.0, shortest=0.002)
@@ -44,14 +50,27 @@ OURS, OURS_64, LOG_Z_FIRST, LOG_Z, STRUCT = (
 )
 
 
-def distribution(dtype: str, *names: str) -> peers.Build:
+def distribution(dtype: str, *names: str, projective: bool = False) -> peers.Build:
     """Reads these properties, in this order, of a new distribution."""
 
     def build(scores: Floats, single_root: bool) -> Callable[[], Any]:
         tensor = peers.to_tensor(scores, dtype)
 
         def run() -> dict[str, Any]:
-            trees = TreeDistribution(tensor, single_root=single_root, validate_args=False)
+            trees = TreeDistribution(tensor, projective=projective, single_root=single_root, validate_args=False)
+            return {name: getattr(trees, name) for name in names}
+
+        return run
+
+    return build
+
+
+def in_numpy(*names: str, projective: bool) -> peers.Build:
+    """The same of `headway.inference`."""
+
+    def build(scores: Floats, single_root: bool) -> Callable[[], Any]:
+        def run() -> dict[str, Any]:
+            trees = InNumpy(scores, projective=projective, single_root=single_root, threads=1)
             return {name: getattr(trees, name) for name in names}
 
         return run
@@ -60,18 +79,49 @@ def distribution(dtype: str, *names: str) -> peers.Build:
 
 
 def answer(result: Any, scores: Floats, single_root: bool) -> harness.Answer:
+    """With a batch axis, which one sentence has not."""
+    single = scores.ndim == 2
+    arrays = {name: np.asarray(value, np.float64) for name, value in result.items()}
     names = {"log_partition": "log Z", "marginals": "marginals"}
-    return {names[name]: peers.from_tensor(value) for name, value in result.items()}
+    return {names[name]: array[None] if single else array for name, array in arrays.items()}
 
 
-def reference(scores: Floats, single_root: bool) -> harness.Answer:
+def reference(scores: Floats, single_root: bool, projective: bool = False) -> harness.Answer:
     """headway in float64."""
-    log_z, marginals = peers.headway_both(scores, single_root)
+    log_z, marginals = peers.headway_both(scores, single_root, projective)
     return {"log Z": log_z, "marginals": marginals}
 
 
 def contender(name: str, dtype: str, *names: str) -> Contender:
     return Contender(name, distribution(dtype, *names), answer, TOLERANCE, reference=reference)
+
+
+WAYS = {
+    "marginals alone": ("marginals",),
+    "log Z, then marginals": ("log_partition", "marginals"),
+    "log Z alone": ("log_partition",),
+}
+
+
+def order_cases() -> list[Case]:
+    """What reading log Z first costs: for projective trees and others, in each library and dtype."""
+    cases = []
+    for projective in (False, True):
+        kind = "projective" if projective else "non-projective"
+        expected = partial(reference, projective=projective)
+        builds: dict[str, Callable[..., peers.Build]] = {
+            "headway.inference float64": in_numpy,
+            "headway.torch float64": partial(distribution, "float64"),
+            "headway.torch float32": partial(distribution, "float32"),
+        }
+        for library, build in builds.items():
+            contenders = tuple(
+                Contender(way, build(*names, projective=projective), answer, TOLERANCE, reference=expected)
+                for way, names in WAYS.items()
+            )
+            title = f"{library}, {kind}"
+            cases.append(Case(title, title, SENTENCES, RATIO_SIZES, contenders))
+    return cases
 
 
 CASE = Case(
@@ -113,8 +163,27 @@ def run(quick: bool) -> Report:
         if ratio is not None:
             what = f"log Z and marginals, single-root, batch of {SENTENCES}, n = {n}"
             report.bars.append(Bar(what, f">= {LEAST_RATIO}x torch-struct", f"{ratio:.2f}x", ratio >= LEAST_RATIO))
+    time_orders(report, quick)
     report.tables.append(harness.bar_table(report.bars))
     return report
+
+
+def time_orders(report: Report, quick: bool) -> None:
+    """Read log Z first, or not."""
+    alone, both, _ = WAYS
+    for case in order_cases():
+        for mode, single_root in product((BATCH, SINGLE_CALL), (True, False)):
+            for n in case.sizes:
+                pace = QUICK if quick else FULL
+                report.timings += harness.time_case(case, mode, single_root, random_scores(n), pace)
+            report.tables.append(harness.case_table(case, mode, single_root, report))
+        for single_root, n in product((True, False), case.sizes):
+            ratio = report.ratio(case.key(BATCH, single_root), both, n, alone)
+            assert ratio is not None
+            what = f"{case.title}, {harness.root_class(single_root)}, batch of {SENTENCES}, n = {n}: {both}"
+            report.bars.append(
+                Bar(what, f"<= {LARGEST_RATIO}x {alone}", f"{ratio:.2f}x", round(ratio, 2) <= LARGEST_RATIO)
+            )
 
 
 def commit() -> str:
