@@ -370,7 +370,6 @@ __global__ void __launch_bounds__(2 * N, 1) long_matrix_tree(
         LongSentence<T, X, N, MULTI> sentence(scores + number * cells, int(lengths[number]), nodes, shared);
         const bool good = sentence.sums(log_z + number, mu ? mu + number * cells : nullptr);
         if (!good && threadIdx.x == 0) rest[1 + atomicAdd(rest, 1)] = int(number);
-        __syncthreads();
     }
     list.empty(count);
 }
