@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -89,6 +89,7 @@ def torch_struct() -> ModuleType | None:
     return importlib.import_module("torch_struct") if find_spec("torch_struct") else None
 
 
+@cache
 def supar_structs() -> ModuleType | None:
     spec = find_spec("supar")
     if spec is None or not spec.submodule_search_locations:

@@ -77,6 +77,15 @@ struct alignas(sizeof(X) * C < 16 ? sizeof(X) * C : 16) Run {
     X x[C];
 };
 
+// A thread multiplies at most 17 pivots together: where each is float and above exp(-37), double numbers hold the product.
+template <class X>
+__device__ __forceinline__ void multiply(Extended<double>& z, double pivot) {
+    if constexpr (sizeof(Real<X>) == 4)
+        z.m *= pivot;
+    else
+        z = normal(z.m * pivot, z.e);
+}
+
 // One table of S words, in the registers of S threads. `lines` is shared memory for groups larger than a warp.
 //
 // Rows of eliminated words stay as they are, with 1 / d beside them: p_k is their product. The threads of one row are
@@ -87,6 +96,7 @@ struct Table {
     using G = Grid<S>;
     static constexpr int A = G::A, B = G::B, ROWS = G::ROWS, COLUMNS = G::COLUMNS, R = ROWS / 2, C = COLUMNS / 2;
     static constexpr bool ONE_WARP = S <= 32;
+    using Columns = Run<X, C>;
     X w[ROWS][COLUMNS], root[ROWS], inverse[ROWS];
     int lane, a, b, barrier;
     X* lines;
@@ -140,7 +150,7 @@ struct Table {
 #pragma unroll
         for (int r = ROWS - 1; r >= KEEP / A; --r) {
             const bool own = counts && b == 0 && a + A * r >= KEEP;
-            z = normal(z.m * (own ? double(inverse_of(value_of(inverse[r]))) : 1.0), z.e);
+            multiply<X>(z, own ? double(inverse_of(value_of(inverse[r]))) : 1.0);
         }
     }
 
@@ -207,9 +217,8 @@ struct Table {
 
     // Escapes of the words that were eliminated, last eliminated first, for the columns of those that were not, of which
     // each thread has C side by side. escape[h * stride + m], words from `base` on; `turn` as in load. Their rows are
-    // divided by d once, rather than every sum.
-    __device__ __forceinline__ void substitute(X* escape, int stride, int base, int turn) {
-        using Columns = Run<X, C>;
+    // divided by d once, rather than every sum. `rows` is memory for handed_down(S) numbers.
+    __device__ __forceinline__ void substitute(X* escape, int stride, int base, int turn, X* rows) {
         Columns e[R];
 #pragma unroll
         for (int r = 0; r < R; ++r) {
@@ -219,48 +228,67 @@ struct Table {
             for (int c = 0; c < C; ++c) e[r].x[c] = root[R + r] * inverse[R + r];
         }
         X* columns = escape + base + turn + b * C;
+        add_known(e, columns + (base + turn) * stride, stride, rows);
 #pragma unroll
-        for (int cj = 0; cj < COLUMNS; ++cj) {
+        for (int cj = C; cj < COLUMNS; ++cj) {
+            X* below = columns + (base - turn + cj * B) * stride;
             if constexpr (ONE_WARP) {
 #pragma unroll
-                for (int jb = 0; jb < B; ++jb) add_escapes(cj, jb, e, columns, stride, base, turn);
+                for (int jb = 0; jb < B; ++jb) add_next(cj, jb, e, below + jb * stride);
             } else {
 #pragma unroll 1
-                for (int jb = 0; jb < B; ++jb) add_escapes(cj, jb, e, columns, stride, base, turn);
+                for (int jb = 0; jb < B; ++jb) add_next(cj, jb, e, below + jb * stride);
             }
-        }
-        if constexpr (ONE_WARP) {
-#pragma unroll
-            for (int r = 0; r < R; ++r)
-                *reinterpret_cast<Columns*>(columns + (base + a - turn) * stride + A * (R + r) * stride) = e[r];
         }
     }
 
-    // Add what passes through word j = cj B + jb; its own escapes are known by then.
-    __device__ __forceinline__ void add_escapes(
-        const int cj, const int jb, Run<X, C> (&e)[R], X* columns, int stride, int base, int turn
-    ) const {
-        using Columns = Run<X, C>;
-        const int j = cj * B + jb, rj = cj * B / A, ja = j % A;
-        if (j == S - 1 && ONE_WARP) return;
-        Columns* row = reinterpret_cast<Columns*>(columns + (base + (cj < C ? turn : -turn)) * stride + j * stride);
-        Columns known;
-        if (cj < C) {
-            known = *row;
-        } else {
+    // Add what passes through the first S / 2 words, whose escapes are known. A thread needs these columns of its rows
+    // from all threads of the row: by way of memory, four at a time.
+    __device__ __forceinline__ void add_known(Columns (&e)[R], const X* known, int stride, X* rows) {
+        constexpr int PITCH = S == 8 ? 4 : S / 2 + 4, RUNS = S / 8;
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
             Columns own;
 #pragma unroll
-            for (int r = 0; r < R; ++r)
-                if (R + r == rj) own = e[r];
-            if constexpr (ONE_WARP) {
-#pragma unroll
-                for (int c = 0; c < C; ++c) known.x[c] = shuffle(own.x[c], ja * B + b, S);
-            } else {
-                if (a == ja) *row = own;
-                sync();
-                known = *row;
-            }
+            for (int c = 0; c < C; ++c) own.x[c] = w[R + r][c];
+            *reinterpret_cast<Columns*>(rows + (a + A * r) * PITCH + b * C) = own;
         }
+        sync();
+        if constexpr (ONE_WARP) {
+#pragma unroll
+            for (int q = 0; q < RUNS; ++q) add_run(e, known, stride, rows, PITCH, q);
+        } else {
+#pragma unroll 2
+            for (int q = 0; q < RUNS; ++q) add_run(e, known, stride, rows, PITCH, q);
+        }
+    }
+
+    __device__ __forceinline__ void add_run(
+        Columns (&e)[R], const X* known, int stride, const X* rows, const int pitch, const int q
+    ) const {
+        Run<X, 4> p[R];
+#pragma unroll
+        for (int r = 0; r < R; ++r) p[r] = *reinterpret_cast<const Run<X, 4>*>(rows + (a + A * r) * pitch + 4 * q);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int j = (4 * q + i) / C + (4 * q + i) % C * B;
+            const Columns passed = *reinterpret_cast<const Columns*>(known + j * stride);
+#pragma unroll
+            for (int r = 0; r < R; ++r)
+#pragma unroll
+                for (int c = 0; c < C; ++c) e[r].x[c] += p[r].x[i] * passed.x[c];
+        }
+    }
+
+    // Store the escapes of word j = cj B + jb, which nothing is added to any more, and add what passes through it.
+    __device__ __forceinline__ void add_next(const int cj, const int jb, Columns (&e)[R], X* row) const {
+        const int j = cj * B + jb, rj = cj * B / A, ja = j % A;
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+            if (R + r == rj && a == ja) *reinterpret_cast<Columns*>(row) = e[r];
+        if (j == S - 1 && ONE_WARP) return;
+        sync();
+        const Columns passed = *reinterpret_cast<const Columns*>(row);
 #pragma unroll
         for (int r = 0; r < R; ++r)
             if (R + r >= rj) {
@@ -268,7 +296,7 @@ struct Table {
                 // A product rather than a choice, which the compiler would make a branch around shuffles.
                 if (R + r == rj) p = p * X(a > ja ? 1 : 0);
 #pragma unroll
-                for (int c = 0; c < C; ++c) e[r].x[c] += p * known.x[c];
+                for (int c = 0; c < C; ++c) e[r].x[c] += p * passed.x[c];
             }
     }
 };
@@ -326,7 +354,7 @@ __device__ __forceinline__ void solve_half(
         const X last = solve_column<X, MULTI>(t, r);
 #pragma unroll
         for (int i = 0; i < 4; ++i) escape[(base + (m ^ i)) * stride + base + m] = r[i];
-        z = normal(z.m * (counts && lane == 0 ? double(value_of(last)) : 1.0), z.e);
+        multiply<X>(z, counts && lane == 0 ? double(value_of(last)) : 1.0);
     } else {
         Table<X, S, MULTI> words(lane, barrier, lines);
         words.load(table, table_stride, turn);
@@ -340,7 +368,7 @@ __device__ __forceinline__ void solve_half(
             lane % (S / 2), 2 * barrier + 1 + second, lines + second * lines_size(S / 2), z, counts && !second
         );
         words.sync();
-        words.substitute(escape, stride, base, turn);
+        words.substitute(escape, stride, base, turn, below);
         if constexpr (S <= 32) __syncwarp();
     }
 }
@@ -557,7 +585,7 @@ template <class X, class T, int N, int HALVES>
 __device__ __forceinline__ Result finish(
     const Extended<double>& z, const Scale& scale, int n, const Place<N, HALVES>& place, double* space
 ) {
-    const double own = log_of<T>(z);
+    const double own = log_of<T>(normal(z.m, z.e));
     Result result{place.over_words(own + scale.shift, space), scale.safe};
     if constexpr (sizeof(Real<X>) == 8) {
         const double margin = place.over_words(own - scale.bound, space + 8);
@@ -713,7 +741,7 @@ __global__ void __launch_bounds__(threads_of_block(N, 1)) matrix_tree_log_partit
             Table<X, N, MULTI> words(place.t, 1, lines);
             words.load(space, weights_stride(N), 0);
             words.template eliminate<1>(z, true);
-            if (place.t == 0) z = normal(z.m * double(value_of(words.root[0])), z.e);
+            if (place.t == 0) multiply<X>(z, double(value_of(words.root[0])));
             place.sync();
             const Result result = finish<X, T>(z, scale, sentence.n, place, doubles);
             if (!wanted || place.t > 0) return;
