@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
 from headway.inference import span_chart
+from headway.inference.aligned import aligned_empty
 from headway.inference.batch import Batch, over_sentences
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import kernel, part
@@ -96,7 +97,7 @@ def begin(batch: Batch, *, single_root: bool, executor: Executor) -> Begun:
     """log Z of every sentence, and what `marginals` can go on from."""
     group = _group_size(batch.scores.shape[1], _PLANES_OF_SUMS)
     places = batch.scores.shape[1] - (1 if single_root else 0)
-    charts = np.empty((-(-len(batch) // group), _PLANES, places, places * min(group, len(batch))))
+    charts = aligned_empty((-(-len(batch) // group), _PLANES, places, places * min(group, len(batch))), np.float64)
     return _inside_outside(batch, single_root, executor, _nothing(batch, charts), _NONE)
 
 
@@ -192,6 +193,8 @@ def _groups(
     for turn in range(count):
         # What has been begun last is gone on with first: it may still be in the cache.
         number = count - 1 - turn if wanted and charts.shape[0] > 0 else turn
+        if number < 0:  # never; see _add_products
+            return
         group = order[number * largest : (number + 1) * largest]
         chart = charts[number] if charts.shape[0] > 0 else own_chart[0]
         places = lengths[group[-1]] + 1 - first

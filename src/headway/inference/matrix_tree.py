@@ -133,9 +133,7 @@ def _sentences(
     core = np.empty(nodes, dtype=np.bool_)
     scale, inverse_totals = np.empty(nodes), np.empty(nodes)
     own_weights = np.empty((1 if len(kept_weights) == 0 else 0, nodes, nodes))
-    for turn in range(stop - start):
-        # What has been begun last is gone on with first: it may still be in the cache.
-        b = stop - 1 - turn if wanted and len(kept_tables) > 0 else start + turn
+    for b in range(start, stop):
         n = lengths[b]
         weights = kept_weights[b] if len(kept_weights) > 0 else own_weights[0]
         begun, known, found = resume[b] != _AFRESH, resume[b] != _AFRESH, True

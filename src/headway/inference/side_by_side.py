@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.arrays import Bools, Floats, Ints
+from headway.inference.aligned import aligned_empty
 from headway.inference.batch import over_sentences
 from headway.inference.jit import kernel, part
 from headway.inference.lanes import LANES, difference, exp, fill, load, store
@@ -35,7 +36,7 @@ Singles = NDArray[np.float32]
 SAFE_SPREAD = np.float32(37.0)
 # So many pivots, each above exp(-37), can be multiplied in float64.
 _PIVOTS = 16
-_NONE = np.empty((0, 0, 0), np.float32)
+_NONE, _NO_CELLS = np.empty((0, 0, 0), np.float32), np.empty((0, 0), np.float32)
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
 
 
@@ -74,9 +75,9 @@ def marginals(
 ) -> tuple[Floats, Singles, Bools]:
     """log Z and arc marginals [head, modifier] of every sentence, and which were computed. `begun` is used up."""
     mu = np.zeros(scores.shape, np.float32)
-    begun = begun or _nothing(scores, lengths, single_root, keep=False)
-    _run(scores, lengths, single_root, executor, begun, mu)
-    return begun.log_z, mu, begun.computed
+    done = begun or _nothing(scores, lengths, single_root, keep=False)
+    _run(scores, lengths, single_root, executor, done, mu)
+    return done.log_z, mu, done.computed
 
 
 def _nothing(scores: Singles, lengths: Ints, single_root: bool, keep: bool) -> Begun:
@@ -88,8 +89,9 @@ def _nothing(scores: Singles, lengths: Ints, single_root: bool, keep: bool) -> B
     order = np.flatnonzero(computed & (lengths > 0))
     order = order[np.argsort(lengths[order], kind="stable")]
     # A group that is not full has its longest sentence more than once.
-    groups = np.append(order, np.repeat(order[-1:], -len(order) % LANES)).reshape(-1, LANES)
-    cells = np.empty((len(groups) if keep else 0, LANES * _cells_of_tables(nodes - 1)), np.float32)
+    places = np.arange(-(-len(order) // LANES) * LANES)
+    groups = order[np.minimum(places, len(order) - 1)].reshape(-1, LANES)
+    cells = aligned_empty((len(groups), LANES * _cells_of_tables(nodes - 1)), np.float32) if keep else _NO_CELLS
     return Begun(log_z, computed, scale, groups, cells, np.zeros(1, np.bool_))
 
 
@@ -157,6 +159,7 @@ def _groups(
     own_cells = np.empty((1 if len(kept_cells) == 0 else 0, LANES * _count_cells(longest)), np.float32)
     escapes = np.zeros(LANES * longest * (longest + 1), np.float32)
     pivots = np.empty(LANES * 2 * longest, np.float32)
+    path = np.empty((5, 66), dtype=np.int64)  # for more levels than there can be
     wanted = len(mu) > 0
     for turn in range(len(groups)):
         # What has begun last is gone on with first: it may still be in the cache.
@@ -165,7 +168,7 @@ def _groups(
         n = lengths[groups[g, LANES - 1]]
         if not begun:
             _fill_weights(scores, lengths, scale, groups[g], n, single_root, cells, pivots)
-        _solve(cells, n, not single_root, begun, wanted, pivots, escapes)
+        _solve(cells, n, not single_root, begun, wanted, path, pivots, escapes)
         if not begun:
             for s in range(LANES):
                 b = groups[g, s]
@@ -179,12 +182,10 @@ def _groups(
 
 @part
 def _store_marginals(lengths: Ints, group: Ints, n: int, cells: Singles, mu: Singles) -> None:
-    for m in range(1, n + 1):
-        for s in range(LANES):
-            b = group[s]
-            if m <= lengths[b]:
-                for h in range(lengths[b] + 1):
-                    mu[b, h, m] = cells[LANES * ((m - 1) * (n + 1) + h) + s]
+    for s, b in enumerate(group):
+        for h in range(lengths[b] + 1):
+            for m in range(1, lengths[b] + 1):
+                mu[b, h, m] = cells[LANES * ((m - 1) * (n + 1) + h) + s]
 
 
 def _cells_of_tables(n: int) -> int:
@@ -218,12 +219,11 @@ def _fill_weights(
         roots[s] = scale[b, 0]
         for m in range(1, lengths[b] + 1):
             scales[LANES * (m - 1) + s] = scale[b, m]
-    for m in range(1, n + 1):
-        for s in range(LANES):
-            b = group[s]
-            if m <= lengths[b]:
-                for h in range(lengths[b] + 1):
-                    cells[LANES * ((m - 1) * width + h) + s] = scores[b, h, m]
+    for s in range(LANES):
+        b = group[s]
+        for h in range(lengths[b] + 1):
+            for m in range(1, lengths[b] + 1):
+                cells[LANES * ((m - 1) * width + h) + s] = scores[b, h, m]
     root = load(roots, 0)
     for i in range(n):
         top = load(scales, i)
@@ -257,7 +257,7 @@ def _log_product(pivots: Singles, n: int, s: int) -> float:
 
 @part
 def _solve(
-    cells: Singles, n: int, multi_root: bool, begun: bool, wanted: bool, pivots: Singles, escapes: Singles
+    cells: Singles, n: int, multi_root: bool, begun: bool, wanted: bool, path: Ints, pivots: Singles, escapes: Singles
 ) -> None:
     """Escapes, cell h (n + 1) + m, of the n words whose weights come first in `cells`; pivots k < n multiply to Z.
 
@@ -265,18 +265,16 @@ def _solve(
     one too many is computed properly later. As in `escape_walks.solve`, the walk ends with log Z if no escapes are
     `wanted`, and goes on from there with the tables it left (`begun`).
     """
-    levels = 66
-    begin, end = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64)
-    stage = np.zeros(levels, dtype=np.int64)
-    at, width = np.zeros(levels, dtype=np.int64), np.zeros(levels, dtype=np.int64)
+    begin, end, stage, at, width = path[0], path[1], path[2], path[3], path[4]
     stride = n + 1
     level = 0
-    end[0], width[0], at[1] = n, n + 1, n * (n + 1)
+    begin[0], end[0], stage[0], at[0], width[0], at[1] = 0, n, 0, 0, n + 1, n * (n + 1)
     while begun and end[level] > 2:
         size = end[level]
         stage[level] = 1
         level += 1
-        end[level], width[level], at[level + 1] = size // 2, size + 1, at[level] + size * (size + 1)
+        begin[level], end[level], stage[level] = 0, size // 2, 0
+        width[level], at[level + 1] = size + 1, at[level] + size * (size + 1)
     while level >= 0:
         lo, hi = begin[level], end[level]
         size = hi - lo
