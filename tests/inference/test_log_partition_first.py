@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from headway.errors import NoTreeError
 from headway.inference import TreeDistribution, eisner, exact_trees, log_partition, marginals, matrix_tree
 from headway.inference.batch import as_batch
+from headway.inference.escape_walks import pack, packed_size, unpack
+from headway.inference.jit import kernel
 from headway.parallel import SERIAL
 
 from . import exact
@@ -122,6 +124,29 @@ def test_what_can_be_gone_on_with(flags: dict[str, bool]) -> None:
     np.testing.assert_array_equal(begun.resume, expected)
     algorithm.marginals(batch, single_root=single_root, executor=SERIAL, begun=begun)
     assert not begun.resume.any()
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_room_for_what_is_kept(watch: bool) -> None:
+    """Every number of the tables is another one; what lies behind the room is not written to."""
+    for n in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 33, 63, 65, 100):
+        shape = n.bit_length() + 3, n + 1, -(-(n + 1) // 8) * 8
+        table, packed = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape), np.zeros(2 * packed_size(n + 1))
+        found = np.zeros(shape)
+        _pack_and_unpack(table, n, watch, packed, found)
+        assert not packed[packed_size(n + 1) :].any()
+        level, size = 1, n
+        while size > (1 if watch else 3):
+            for i in range(size):
+                kept = np.s_[level, i, : max(i, size // 2) + 1]
+                np.testing.assert_array_equal(found[kept], table[kept])
+            level, size = level + 1, size // 2
+
+
+@kernel
+def _pack_and_unpack(table: Floats, n: int, watch: bool, packed: Floats, found: Floats) -> None:
+    pack(table, n, watch, packed)
+    unpack(packed, n, watch, found)
 
 
 @every_class

@@ -53,7 +53,12 @@ def table_shape(nodes: int) -> tuple[int, int, int]:
 
 
 def packed_size(nodes: int) -> int:
-    """Numbers that `pack` needs room for, and to spare. Plain Python: parts would be compiled anew in every process."""
+    """Numbers that `pack` has room for. Plain Python: parts would be compiled anew in every process.
+
+    A level with n words takes less than 5/8 n^2 + 3/4 n numbers and seven more a row, and the next has half the words:
+    less than half of this. But glibc gives memory back to the system once twice the largest array is free, and takes it
+    again page by page, which would take longer than all the rest.
+    """
     return 2 * nodes * (nodes + _BLOCK)
 
 
