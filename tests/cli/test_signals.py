@@ -53,6 +53,37 @@ main()
 """
 
 
+# A kernel that returns named tuples, most of whose time goes into making them.
+RETURNING = """
+import sys
+from typing import NamedTuple
+import numba
+from headway.cli.signals import command_running, end_with_status, heed_signals
+
+class Two(NamedTuple):
+    a: int
+    b: int
+
+class Four(NamedTuple):
+    first: Two
+    second: Two
+
+@numba.njit(nogil=True)
+def four(n):
+    return Four(Two(n, n), Two(n, n))
+
+heed_signals()
+four(1)
+print("ready", flush=True)
+try:
+    with command_running():
+        while True:
+            four(1)
+finally:
+    end_with_status()
+"""
+
+
 def start(command: Sequence[object]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, *map(str, command)],
@@ -133,6 +164,17 @@ def test_at_any_moment_of_a_training(train_file: Path, tmp_path: Path, number: s
         assert b"Traceback" not in err
         assert not list(tmp_path.rglob("*.tmp"))
         assert not (tmp_path / "model").exists()
+
+
+@both_signals
+def test_while_a_kernel_returns(number: signal.Signals) -> None:
+    """Numba does not look whether making its result failed."""
+    for _ in range(2):
+        process = start(["-c", RETURNING])
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        leave(process, number)
+        assert process.returncode == 128 + number
 
 
 def test_an_ignored_ctrl_c_stays_ignored(model: Path, test_file: Path) -> None:

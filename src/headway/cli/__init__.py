@@ -13,7 +13,7 @@ import sys
 
 def main() -> None:
     """Run the command of `sys.argv`."""
-    from headway.cli.signals import all_is_written, heed_signals, leave_if_told
+    from headway.cli.signals import all_is_written, end_with_status, heed_signals, leave_if_told
 
     heed_signals()
     from headway.cli.app import app
@@ -27,4 +27,5 @@ def main() -> None:
         leave_if_told()
         raise
     finally:
+        end_with_status()
         all_is_written()

@@ -5,6 +5,9 @@ between two of its own instructions only, and a kernel may run for minutes. The 
 pipe at once (`signal.set_wakeup_fd`), where a thread waits for it; kernels hold no interpreter lock. If the main thread
 is still there after a moment, that thread writes out the whole lines that are waiting, removes half-written files and
 ends the process. Checkpoints stay: they are written whole or not at all.
+
+There is one place where the exception would do harm: to return a named tuple from a kernel, Numba calls Python, and
+does not look whether that failed. A signal that comes there is heard a moment later.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from types import FrameType
 from headway.atomic import remove_drafts
 
 _MOMENT = 0.3  # seconds
+_LATER = 0.001
+_DEEPEST = 4  # calls below those that Numba makes
 _FOR_THE_READER = 0.2  # a reader who takes nothing more is not waited for
 
 _SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
@@ -42,6 +47,8 @@ def heed_signals() -> None:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     Thread(target=_wait, args=[reader], daemon=True).start()
     signal.signal(signal.SIGTERM, _leave)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda _, frame: _leave(_State.heard, frame))
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _leave)
 
@@ -84,15 +91,41 @@ def leave_if_told() -> None:
         os._exit(128 + _State.heard)
 
 
+def end_with_status() -> None:
+    """End the process if a signal came, once all is written, with the status that tells so.
+
+    Python would end with another one, killed by the signal, if the exception was raised in a text that was executed.
+    """
+    if _State.heard:
+        _write_out()
+        os._exit(128 + _State.heard)
+
+
 def _leave(number: int, frame: FrameType | None) -> None:
     """The ordinary way: an exception in the main thread."""
     _State.heard = number
     sys.unraisablehook = lambda _: None  # the exception may hit a destructor; that is no news
     if _State.done:
         os._exit(128 + number)
+    if _is_called_by_kernel(frame) and hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, _LATER)
+        return
     if number == signal.SIGINT and _State.running:
         raise KeyboardInterrupt
     sys.exit(128 + number)
+
+
+def _is_called_by_kernel(frame: FrameType | None) -> bool:
+    """Whether the code that runs makes a kernel's result: Numba looks up the class of a named tuple, and calls it."""
+    for _ in range(_DEEPEST):
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "_numba_unpickle":
+            return True
+        if (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "<lambda>"):
+            return True  # the `__new__` that `collections` makes from a text
+        frame = frame.f_back
+    return False
 
 
 def _wait(reader: int) -> None:
