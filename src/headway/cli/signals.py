@@ -47,8 +47,6 @@ def heed_signals() -> None:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     Thread(target=_wait, args=[reader], daemon=True).start()
     signal.signal(signal.SIGTERM, _leave)
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, lambda _, frame: _leave(_State.heard, frame))
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _leave)
 
@@ -108,6 +106,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
     if _State.done:
         os._exit(128 + number)
     if _is_called_by_kernel(frame) and hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda _, later: _leave(number, later))
         signal.setitimer(signal.ITIMER_REAL, _LATER)
         return
     if number == signal.SIGINT and _State.running:
