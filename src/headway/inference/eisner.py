@@ -26,8 +26,7 @@ largest |f(tree)|, and cannot grow as one sum follows another. To keep that smal
 word's best head, which adds the same to all trees and changes no covariance: for a confident sentence nearly nothing
 is left to cancel. Then it is scaled to at most 1, so that a derivative has the range of its value.
 
-Shapes: scores (B, N+1, N+1) to log Z (B,), marginals like scores. O(n^2) memory per sentence of a
-group.
+Shapes: scores (B, N+1, N+1) to log Z (B,), marginals like scores. O(n^2) memory per sentence of a group.
 
 The file is longer than most: both passes, their derivatives and the range checks share one layout of the charts, and a
 change to it is a change to all of them.
