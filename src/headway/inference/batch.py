@@ -185,6 +185,23 @@ def allowed(batch: Batch) -> NDArray[np.bool_]:
     return result
 
 
+def decoded(
+    batch: Batch, decode: Callable[..., None], *, single_root: bool, work: float, executor: Executor
+) -> tuple[Ints, Ints]:
+    """Best heads (B, N+1) and, per sentence, whether a tree exists (1) or not (0).
+
+    `decode(scores, lengths, single_root, start, stop, heads, found)` fills in those of sentences start..stop.
+    """
+    heads = np.full(batch.scores.shape[:2], -1, dtype=np.int64)
+    found = np.ones(len(batch), dtype=np.int64)
+
+    def run(start: int, stop: int) -> None:
+        decode(batch.scores, batch.lengths, single_root, start, stop, heads, found)
+
+    over_sentences(run, batch, work=work, executor=executor)
+    return heads, found
+
+
 def over_sentences(
     run: Callable[[int, int], None], batch: Sized, work: float, executor: Executor, grain: int = 1
 ) -> None:

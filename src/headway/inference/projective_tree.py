@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.inference import span_chart
-from headway.inference.batch import Batch, over_sentences
+from headway.inference.batch import Batch, decoded
 from headway.inference.jit import kernel, part
 from headway.parallel import Executor
 
@@ -17,15 +17,7 @@ from headway.parallel import Executor
 def argmax(batch: Batch, *, single_root: bool, executor: Executor) -> tuple[Ints, Ints]:
     """Best projective heads (B, N+1) and, per sentence, whether a tree exists (1) or not (0)."""
     size, nodes = batch.scores.shape[:2]
-    heads = np.full((size, nodes), -1, dtype=np.int64)
-    found = np.ones(size, dtype=np.int64)
-    over_sentences(
-        lambda start, stop: _decode(batch.scores, batch.lengths, single_root, start, stop, heads, found),
-        batch,
-        work=0.5 * size * float(nodes) ** 3,
-        executor=executor,
-    )
-    return heads, found
+    return decoded(batch, _decode, single_root=single_root, work=0.5 * size * float(nodes) ** 3, executor=executor)
 
 
 @kernel
