@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.inference import TreeDistribution
-from tests.torch.cuda_on_cpu import compiled, padded, pointer
+from tests.torch.cuda_on_cpu import check_sums, compiled, padded, pointer, random_scores
 
 WRAPPERS = """
 template <class T, int N, bool MULTI>
@@ -51,37 +50,24 @@ def sums(
     return log_z, mu, left[0]
 
 
-def check(own: Any, multi_root: bool, log_z: Any, mu: Any, tolerance: float) -> None:
-    size = len(own)
-    d = TreeDistribution(np.where(np.eye(size), 0.0, own), single_root=not multi_root)
-    np.testing.assert_allclose(log_z, d.log_partition, rtol=tolerance / 4, atol=tolerance / 4)
-    np.testing.assert_allclose(mu[:size, :size], d.marginals, rtol=0, atol=tolerance)
-    assert not mu[size:].any()
-    assert not mu[:, size:].any()
-
-
-def random(rng: Any, n: int, scale: float, dtype: Any = np.float32) -> Any:
-    return (scale * rng.normal(size=(n + 1, n + 1))).astype(dtype).astype(np.float64)
-
-
 @pytest.mark.parametrize("multi_root", [False, True])
 def test_two_halves(multi_root: bool) -> None:
     """Full and half-full second halves, and sentences that have words in the first only."""
     rng = np.random.default_rng(0)
-    sentences = [random(rng, n, 1.5) for n in (64, 64, 50, 33, 32, 7, 2, 1, 0, 0)]
+    sentences = [random_scores(rng, n, 1.5) for n in (64, 64, 50, 33, 32, 7, 2, 1, 0, 0)]
     log_z, mu, rest = sums(sentences, 64, multi_root)
     assert rest == []
     for b, own in enumerate(sentences):
-        check(own, multi_root, log_z[b], mu[b], 2e-6)
+        check_sums(own, multi_root, log_z[b], mu[b], 2e-6)
 
 
 @pytest.mark.parametrize("multi_root", [False, True])
 def test_double_numbers(multi_root: bool) -> None:
-    sentences = [random(np.random.default_rng(n), n, 20, np.float64) for n in (64, 41)]
+    sentences = [random_scores(np.random.default_rng(n), n, 20, np.float64) for n in (64, 41)]
     log_z, mu, rest = sums(sentences, 64, multi_root, np.float64)
     assert rest == []
     for b, own in enumerate(sentences):
-        check(own, multi_root, log_z[b], mu[b], 1e-12)
+        check_sums(own, multi_root, log_z[b], mu[b], 1e-12)
 
 
 @pytest.mark.parametrize("multi_root", [False, True])
@@ -89,7 +75,9 @@ def test_masks_with_double_numbers(multi_root: bool) -> None:
     """Forbidden arcs are tiny weights, unless the sentence has no other trees to speak of."""
     rng = np.random.default_rng(11)
     lengths = (64, 64, 40, 40, 40)
-    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.3, -np.inf, random(rng, n, 3, np.float64)) for n in lengths]
+    sentences = [
+        np.where(rng.random((n + 1, n + 1)) < 0.3, -np.inf, random_scores(rng, n, 3, np.float64)) for n in lengths
+    ]
     sentences[1][0, 1:] = -np.inf
     sentences[1][0, 50] = 2.0  # one word may be on the root
     sentences[2][:, 7] = -np.inf  # no tree
@@ -98,45 +86,45 @@ def test_masks_with_double_numbers(multi_root: bool) -> None:
     log_z, mu, rest = sums(sentences, 64, multi_root, np.float64)
     assert rest == [2]
     for b in (0, 1, 3, 4):
-        check(sentences[b], multi_root, log_z[b], mu[b], 1e-12)
+        check_sums(sentences[b], multi_root, log_z[b], mu[b], 1e-12)
         size = len(sentences[b])
         assert not mu[b, :size, :size][np.isneginf(sentences[b])].any()
 
 
 def test_real_size() -> None:
-    own = random(np.random.default_rng(3), 200, 1)
+    own = random_scores(np.random.default_rng(3), 200, 1)
     log_z, mu, rest = sums([own], 256, False)
     assert rest == []
-    check(own, False, log_z[0], mu[0], 2e-6)
+    check_sums(own, False, log_z[0], mu[0], 2e-6)
 
 
 def test_cycles_across_the_halves() -> None:
-    own = random(np.random.default_rng(1), 60, 1)
+    own = random_scores(np.random.default_rng(1), 60, 1)
     own[3, 50] = own[50, 3] = 14
     own[20, 40] = own[40, 58] = own[58, 20] = 12
     log_z, mu, rest = sums([own, own], 64, False)
     assert rest == []
-    check(own, False, log_z[0], mu[0], 2e-6)
-    check(own, False, log_z[1], mu[1], 2e-6)
+    check_sums(own, False, log_z[0], mu[0], 2e-6)
+    check_sums(own, False, log_z[1], mu[1], 2e-6)
 
 
 def test_what_float_numbers_do_not_hold_is_left_over() -> None:
     """Masks, spreads and nan."""
     rng = np.random.default_rng(2)
-    plain, masked, wide, not_a_number = (random(rng, 40, 1) for _ in range(4))
+    plain, masked, wide, not_a_number = (random_scores(rng, 40, 1) for _ in range(4))
     masked[3, 4] = -np.inf
     wide[7, 30] = -60
     not_a_number[0, 5] = np.nan
     log_z, mu, rest = sums([plain, masked, wide, not_a_number, plain], 64, False)
     assert rest == [1, 2, 3]
     for b in (0, 4):
-        check(plain, False, log_z[b], mu[b], 2e-6)
+        check_sums(plain, False, log_z[b], mu[b], 2e-6)
 
 
 def test_only_the_sentences_asked_for_are_written() -> None:
-    sentences = [random(np.random.default_rng(n), n, 1) for n in (40, 50, 60)]
+    sentences = [random_scores(np.random.default_rng(n), n, 1) for n in (40, 50, 60)]
     log_z, mu, rest = sums(sentences, 64, False, which=[2])
     assert rest == []
-    check(sentences[2], False, log_z[2], mu[2], 2e-6)
+    check_sums(sentences[2], False, log_z[2], mu[2], 2e-6)
     assert np.isnan(mu[:2]).all()
     assert np.isnan(log_z[:2]).all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.inference import TreeDistribution
-from tests.torch.cuda_on_cpu import compiled, padded, pointer
+from tests.torch.cuda_on_cpu import check_sums, compiled, padded, pointer, random_scores
 
 WRAPPERS = """
 template <class T, class X, int N, bool MULTI>
@@ -135,49 +135,36 @@ def in_memory(sentences: list[Any], multi_root: bool, dtype: Any, rest: list[int
     return log_z, mu, f, covariance
 
 
-def check(scores: Any, multi_root: bool, log_z: Any, mu: Any, tolerance: float) -> None:
-    d = TreeDistribution(np.where(np.eye(len(scores)), 0.0, scores), single_root=not multi_root)
-    size = len(scores)
-    np.testing.assert_allclose(log_z, d.log_partition, rtol=tolerance / 4, atol=tolerance / 4)
-    np.testing.assert_allclose(mu[:size, :size], d.marginals, rtol=0, atol=tolerance)
-    assert not mu[size:].any()
-    assert not mu[:, size:].any()
-
-
-def random(rng: Any, n: int, scale: float, dtype: Any = np.float32) -> Any:
-    return (scale * rng.normal(size=(n + 1, n + 1))).astype(dtype).astype(np.float64)
-
-
 @pytest.mark.parametrize("multi_root", [False, True])
 @pytest.mark.parametrize(("size", "lengths"), [(8, [1, 2, 5, 8, 3]), (16, [16, 9]), (32, [32, 17, 1]), (64, [50])])
 def test_tables_in_registers(size: int, lengths: list[int], multi_root: bool) -> None:
     rng = np.random.default_rng(size)
-    sentences = [random(rng, n, 1.5) for n in lengths]
+    sentences = [random_scores(rng, n, 1.5) for n in lengths]
     log_z, mu, rest = in_registers(sentences, size, multi_root)
     assert rest == []
     for b, own in enumerate(sentences):
-        check(own, multi_root, log_z[b], mu[b], 2e-6)
+        check_sums(own, multi_root, log_z[b], mu[b], 2e-6)
 
 
 @pytest.mark.parametrize("multi_root", [False, True])
 def test_in_registers_with_double_numbers(multi_root: bool) -> None:
-    sentences = [random(np.random.default_rng(n), n, 20, np.float64) for n in (7, 20)]
+    sentences = [random_scores(np.random.default_rng(n), n, 20, np.float64) for n in (7, 20)]
     log_z, mu, rest = in_registers(sentences, 32, multi_root, dtype=np.float64, numbers="double")
     assert rest == []
     for b, own in enumerate(sentences):
-        check(own, multi_root, log_z[b], mu[b], 1e-12)
+        check_sums(own, multi_root, log_z[b], mu[b], 1e-12)
 
 
 @pytest.mark.parametrize("multi_root", [False, True])
 def test_masks_in_registers_with_double_numbers(multi_root: bool) -> None:
     """Forbidden arcs are tiny weights, unless the sentence has no other trees to speak of."""
     rng = np.random.default_rng(11)
-    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.3, -np.inf, random(rng, n, 3)) for n in (8, 5, 3, 8, 8)]
+    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.3, -np.inf, random_scores(rng, n, 3)) for n in (8, 5, 3, 8, 8)]
     sentences[1][:, 2] = -np.inf  # no tree
     log_z, mu, rest = in_registers(sentences, 8, multi_root, numbers="double", which=[0, 1, 3, 4])
     assert rest == [1]
     for b in (0, 3, 4):
-        check(sentences[b], multi_root, log_z[b], mu[b], 1e-6)
+        check_sums(sentences[b], multi_root, log_z[b], mu[b], 1e-6)
         assert not mu[b][np.isneginf(sentences[b])].any()
     assert np.isnan(mu[2]).all()  # not asked for
 
@@ -185,7 +172,7 @@ def test_masks_in_registers_with_double_numbers(multi_root: bool) -> None:
 @pytest.mark.parametrize("multi_root", [False, True])
 def test_derivatives_in_registers(multi_root: bool) -> None:
     rng = np.random.default_rng(12)
-    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.2, -np.inf, random(rng, n, 3)) for n in (8, 16, 1)]
+    sentences = [np.where(rng.random((n + 1, n + 1)) < 0.2, -np.inf, random_scores(rng, n, 3)) for n in (8, 16, 1)]
     sentences[2][0, 1] = 1.0
     f = rng.normal(size=(3, 17, 17))
     _, slope, rest = in_registers(sentences, 16, multi_root, dtype=np.float64, numbers="dual", f=f)
@@ -199,24 +186,24 @@ def test_derivatives_in_registers(multi_root: bool) -> None:
 
 
 def test_tight_cycles_in_registers() -> None:
-    own = random(np.random.default_rng(0), 30, 1)
+    own = random_scores(np.random.default_rng(0), 30, 1)
     own[3, 7] = own[7, 3] = 14
     own[20, 21] = own[21, 22] = own[22, 20] = 12
     log_z, mu, rest = in_registers([own], 32, False)
     assert rest == []
-    check(own, False, log_z[0], mu[0], 2e-6)
+    check_sums(own, False, log_z[0], mu[0], 2e-6)
 
 
 def test_what_registers_cannot_hold_is_left_to_others() -> None:
     rng = np.random.default_rng(1)
-    sentences = [random(rng, 6, 1) for _ in range(6)]
+    sentences = [random_scores(rng, 6, 1) for _ in range(6)]
     sentences[1][2, 3] = -np.inf
     sentences[4][3, 5] = -60
     sentences[5][0, 1] = np.nan
     log_z, mu, rest = in_registers(sentences, 8, False)
     assert rest == [1, 4, 5]
     for b in (0, 2, 3):
-        check(sentences[b], False, log_z[b], mu[b], 2e-6)
+        check_sums(sentences[b], False, log_z[b], mu[b], 2e-6)
     assert np.isnan(mu[rest]).all()  # as it was
     assert np.isnan(log_z[rest]).all()
 
@@ -225,8 +212,12 @@ def test_what_registers_cannot_hold_is_left_to_others() -> None:
 def test_one_kernel_for_all_that_is_left(multi_root: bool) -> None:
     """Double numbers for masks and some width, walks for more; the list is empty afterwards."""
     rng = np.random.default_rng(13)
-    sentences = [random(rng, 7, 1), np.where(rng.random((9, 9)) < 0.3, -np.inf, random(rng, 8, 3)), random(rng, 8, 200)]
-    sentences[1][0] = random(rng, 8, 1)[0]
+    sentences = [
+        random_scores(rng, 7, 1),
+        np.where(rng.random((9, 9)) < 0.3, -np.inf, random_scores(rng, 8, 3)),
+        random_scores(rng, 8, 200),
+    ]
+    sentences[1][0] = random_scores(rng, 8, 1)[0]
     scores, lengths = padded(sentences, 9, np.float32)
     log_z, mu, which = np.full(3, np.nan, np.float32), np.full_like(scores, np.nan), np.array([2, 2, 1], np.int32)
     arrays = [pointer(array) for array in (log_z, mu, which)]
@@ -234,14 +225,14 @@ def test_one_kernel_for_all_that_is_left(multi_root: bool) -> None:
     assert which[0] == 0
     assert np.isnan(log_z[0])
     for b in (1, 2):
-        check(sentences[b], multi_root, log_z[b], mu[b], 2e-6)
+        check_sums(sentences[b], multi_root, log_z[b], mu[b], 2e-6)
 
 
 HARD = {
-    "normal": lambda rng, n: random(rng, n, 1),
-    "wide": lambda rng, n: random(rng, n, 100),
-    "masks": lambda rng, n: np.where(rng.random((n + 1, n + 1)) < 0.4, -np.inf, random(rng, n, 3)),
-    "masks by numbers": lambda rng, n: np.where(rng.random((n + 1, n + 1)) < 0.3, -1e9, random(rng, n, 3)),
+    "normal": lambda rng, n: random_scores(rng, n, 1),
+    "wide": lambda rng, n: random_scores(rng, n, 100),
+    "masks": lambda rng, n: np.where(rng.random((n + 1, n + 1)) < 0.4, -np.inf, random_scores(rng, n, 3)),
+    "masks by numbers": lambda rng, n: np.where(rng.random((n + 1, n + 1)) < 0.3, -1e9, random_scores(rng, n, 3)),
     "ties": lambda rng, n: np.zeros((n + 1, n + 1)),
 }
 
@@ -263,7 +254,7 @@ def test_any_scale_in_memory(kind: str, multi_root: bool, dtype: Any) -> None:
             assert not mu[b].any()
             assert not covariance[b].any()
             continue
-        check(own, multi_root, log_z[b], mu[b], tolerance)
+        check_sums(own, multi_root, log_z[b], mu[b], tolerance)
         expected = TreeDistribution(clean, single_root=not multi_root).covariance_with_arcs(f[b, :size, :size])
         np.testing.assert_allclose(covariance[b, :size, :size], expected, rtol=0, atol=5 * tolerance)
 
@@ -272,7 +263,7 @@ def test_cycles_boosted_by_hundreds_of_nats() -> None:
     rng = np.random.default_rng(3)
     sentences = []
     for boost in (10, 100, 300):
-        own = random(rng, 12, 3)
+        own = random_scores(rng, 12, 3)
         own[3, 7] += boost
         own[7, 3] += boost
         own[4, 5] += boost
@@ -281,27 +272,27 @@ def test_cycles_boosted_by_hundreds_of_nats() -> None:
         sentences.append(own.astype(np.float32).astype(np.float64))
     log_z, mu, _, _ = in_memory(sentences, False, np.float32)
     for b, own in enumerate(sentences):
-        check(own, False, log_z[b], mu[b], 2e-6)
+        check_sums(own, False, log_z[b], mu[b], 2e-6)
 
 
 def test_only_the_sentences_asked_for_are_written() -> None:
-    sentences = [random(np.random.default_rng(n), n, 1) for n in (3, 4, 5)]
+    sentences = [random_scores(np.random.default_rng(n), n, 1) for n in (3, 4, 5)]
     log_z, mu, _, _ = in_memory(sentences, False, np.float64, rest=[1])
-    check(sentences[1], False, log_z[1], mu[1], 1e-12)
+    check_sums(sentences[1], False, log_z[1], mu[1], 1e-12)
     assert np.isnan(mu[[0, 2]]).all()
     assert np.isnan(log_z[[0, 2]]).all()
 
 
 def test_words_that_must_be_below_others() -> None:
     """The walk cannot leave words 1 and 2, so the root's child is one of them: a reducible graph."""
-    own = random(np.random.default_rng(5), 5, 1)
+    own = random_scores(np.random.default_rng(5), 5, 1)
     own[3:, 1:3] = -np.inf
     log_z, mu, _, _ = in_memory([own], False, np.float32)
-    check(own, False, log_z[0], mu[0], 2e-6)
+    check_sums(own, False, log_z[0], mu[0], 2e-6)
 
 
 def test_nan_is_passed_on_and_an_empty_sentence_has_one_tree() -> None:
-    own = random(np.random.default_rng(6), 4, 1)
+    own = random_scores(np.random.default_rng(6), 4, 1)
     own[2, 3] = np.nan
     log_z, mu, _, _ = in_memory([own, np.zeros((1, 1))], False, np.float64)
     assert np.isnan(log_z[0])

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import headway
+from headway.inference import TreeDistribution
 
 _EMULATOR = Path(__file__).parent
 _SOURCES = Path(headway.__file__).parent / "torch" / "cuda"
@@ -50,3 +51,18 @@ def padded(sentences: list[Any], nodes: int, dtype: Any) -> tuple[Any, Any]:
         scores[b, :size, 1:size] = own[:, 1:]
         scores[b, np.arange(size), np.arange(size)] = np.nan
     return scores, np.array([len(own) - 1 for own in sentences])
+
+
+def random_scores(rng: Any, n: int, scale: float, dtype: Any = np.float32) -> Any:
+    """A matrix (n+1, n+1) in float64 that `dtype` holds."""
+    return (scale * rng.normal(size=(n + 1, n + 1))).astype(dtype).astype(np.float64)
+
+
+def check_sums(scores: Any, multi_root: bool, log_z: Any, mu: Any, tolerance: float) -> None:
+    """A non-projective sentence's log Z and padded marginals are those of `headway.inference`."""
+    size = len(scores)
+    d = TreeDistribution(np.where(np.eye(size), 0.0, scores), single_root=not multi_root)
+    np.testing.assert_allclose(log_z, d.log_partition, rtol=tolerance / 4, atol=tolerance / 4)
+    np.testing.assert_allclose(mu[:size, :size], d.marginals, rtol=0, atol=tolerance)
+    assert not mu[size:].any()
+    assert not mu[:, size:].any()
