@@ -1,0 +1,115 @@
+"""Transformers of the BERT family: BERT, RoBERTa, ELECTRA and their like, by their configuration alone.
+
+Post-normalised layers of self-attention and a two-layer network (Devlin et al. 2019). The weights have the names that
+Hugging Face's files give them, so `load` needs no table but the prefix. RoBERTa numbers its positions from behind the padding;
+ELECTRA may have embeddings smaller than its layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention
+
+KINDS = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+PREFIXES = ("bert.", "roberta.", "electra.", "")
+
+
+class _Embeddings(nn.Module):
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        size = config.get("embedding_size") or config["hidden_size"]
+        self.word_embeddings = nn.Embedding(config["vocab_size"], size)
+        self.position_embeddings = nn.Embedding(config["max_position_embeddings"], size)
+        self.token_type_embeddings = nn.Embedding(config.get("type_vocab_size", 2), size)
+        self.LayerNorm = nn.LayerNorm(size, eps=config["layer_norm_eps"])
+        self.dropout = nn.Dropout(config["hidden_dropout_prob"])
+        self.first = first_position(config)
+
+    def forward(self, subwords: Tensor) -> Tensor:
+        places = torch.arange(self.first, self.first + subwords.shape[1], device=subwords.device)
+        x = self.word_embeddings(subwords) + self.position_embeddings(places) + self.token_type_embeddings.weight[0]
+        return self.dropout(self.LayerNorm(x))
+
+
+class _SelfAttention(nn.Module):
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        size = config["hidden_size"]
+        self.query, self.key, self.value = (nn.Linear(size, size) for _ in range(3))
+        self.heads = config["num_attention_heads"]
+        self.dropout = float(config["attention_probs_dropout_prob"])
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        batch, length, size = x.shape
+        q, k, v = (
+            part(x).reshape(batch, length, self.heads, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
+        rate = self.dropout if self.training else 0.0
+        found = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
+        return found.transpose(1, 2).reshape(batch, length, size)
+
+
+class _Added(nn.Module):
+    """A linear layer whose result is added to what came before, and normalised."""
+
+    def __init__(self, width: int, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, config["hidden_size"])
+        self.LayerNorm = nn.LayerNorm(config["hidden_size"], eps=config["layer_norm_eps"])
+        self.dropout = nn.Dropout(config["hidden_dropout_prob"])
+
+    def forward(self, x: Tensor, before: Tensor) -> Tensor:
+        result: Tensor = self.LayerNorm(self.dropout(self.dense(x)) + before)
+        return result
+
+
+class _Layer(nn.Module):
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        size, wide = config["hidden_size"], config["intermediate_size"]
+        self.attention = nn.ModuleDict({"self": _SelfAttention(config), "output": _Added(size, config)})
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(size, wide)})
+        self.output = _Added(wide, config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = self.attention["output"](self.attention["self"](x, mask), x)
+        result: Tensor = self.output(gelu(self.intermediate["dense"](x)), x)
+        return result
+
+
+class BertEncoder(nn.Module):
+    """From subwords (W, T) to vectors (W, T, size)."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.embeddings = _Embeddings(config)
+        own = config.get("embedding_size") or config["hidden_size"]
+        if own != config["hidden_size"]:
+            self.embeddings_project = nn.Linear(own, config["hidden_size"])
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList([_Layer(config) for _ in range(config["num_hidden_layers"])])})
+        self.size = int(config["hidden_size"])
+        self.padding = int(config.get("pad_token_id") or 0)
+
+    def forward(self, subwords: Tensor) -> Tensor:
+        mask = (subwords != self.padding)[:, None, None, :]
+        x = self.embeddings(subwords)
+        if hasattr(self, "embeddings_project"):
+            x = self.embeddings_project(x)
+        for layer in self.encoder["layer"]:
+            x = layer(x, mask)
+        result: Tensor = x
+        return result
+
+    def depth_of(self, name: str) -> int:
+        """How many layers are above a parameter: 0 for the last layer's own."""
+        layers = len(self.encoder["layer"])
+        return layers - 1 - int(name.split(".")[2]) if name.startswith("encoder.layer.") else layers
+
+
+def first_position(config: Mapping[str, Any]) -> int:
+    """RoBERTa's positions begin behind its padding's number."""
+    return int(config.get("pad_token_id") or 0) + 1 if "roberta" in config["model_type"] or config["model_type"] == "camembert" else 0

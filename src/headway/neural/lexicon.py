@@ -1,0 +1,123 @@
+"""Words as numbers for an encoder that is trained from scratch: the word, its characters, and tags where they are given.
+
+Numbers 0 and 1 are padding and what was not seen in training. Words seen once have a number too; training replaces
+words by the unknown one now and then, so that it knows what to do with those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.arrays import Ints
+from headway.neural.reading import Inputs, padded
+from headway.saved_values import column_values
+from headway.treebank import Sentence
+
+PADDING, UNKNOWN, FIRST = 0, 1, 2
+MOST_CHARACTERS = 20  # of a word: its first and its last ones
+_MOST_FEATS = 12
+COLUMNS = ("words", "characters", "lemmas", "upos", "xpos", "feats")
+
+
+@dataclass(frozen=True)
+class LexiconReader:
+    """The values of each column that is read, in the order of their numbers, from `FIRST` on."""
+
+    values: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def learn(cls, sentences: Sequence[Sentence], *, tags: bool, rare: int = 1) -> LexiconReader:
+        """Number what occurs more than `rare` times among words, everything else of tags and characters."""
+        counts = {name: Counter[str]() for name in (COLUMNS if tags else COLUMNS[:2])}
+        for sentence in sentences:
+            for name, column in _columns(sentence, counts):
+                counts[name].update(column)
+        often = {"words": rare, "lemmas": rare}
+        kept = {
+            name: tuple(value for value, n in count.most_common() if n > often.get(name, 0))
+            for name, count in counts.items()
+        }
+        return cls({name: values for name, values in kept.items() if len(values) > 1 or name in COLUMNS[:2]})
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, Mapping[str, int]]:
+        return {name: {v: i for i, v in enumerate(values, start=FIRST)} for name, values in self.values.items()}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many numbers each column has."""
+        return {name: len(values) + FIRST for name, values in self.values.items()}
+
+    def read(self, sentences: Sequence[Sentence]) -> LexiconReading:
+        """Sentences as numbers, every column padded to the longest of them."""
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        nodes = int(lengths.max(initial=0)) + 1
+        inside = (np.arange(nodes) <= lengths[:, None]) & (np.arange(nodes) > 0)
+        columns: dict[str, NDArray[np.int64]] = {}
+        for name, number in self._numbers.items():
+            values = [value for sentence in sentences for value in _column(sentence, name)]
+            if name in ("characters", "feats"):
+                width = MOST_CHARACTERS if name == "characters" else _MOST_FEATS
+                coded = {v: [number.get(part, UNKNOWN) for part in _parts(name, v)] for v in set(values)}
+                rows = padded([coded[value] for value in values], width)
+                column = np.zeros((len(sentences), nodes, width), np.int64)
+            else:
+                rows = np.fromiter((number.get(value, UNKNOWN) for value in values), np.int64, len(values))
+                column = np.zeros((len(sentences), nodes), np.int64)
+            column[inside] = rows
+            columns[name] = column
+        return LexiconReading(columns, lengths)
+
+    def to_data(self) -> dict[str, Any]:
+        return {"values": {name: list(values) for name, values in self.values.items()}}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> LexiconReader:
+        """The reader that was saved."""
+        return cls({str(name): column_values(values, f"a value of {name}") for name, values in data["values"].items()})
+
+
+@dataclass(frozen=True)
+class LexiconReading:
+    """Columns (S, N+1), with characters and features (S, N+1, K)."""
+
+    columns: Mapping[str, NDArray[np.int64]]
+    lengths: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """Words of each sentence."""
+        return self.lengths
+
+    def batch(self, which: Ints) -> Inputs:
+        """Some of the rows, cut to the longest of these sentences."""
+        nodes = int(self.lengths[which].max(initial=0)) + 1
+        return {name: column[which, :nodes] for name, column in self.columns.items()}
+
+
+def _columns(sentence: Sentence, names: Iterable[str]) -> Iterable[tuple[str, Iterable[str]]]:
+    """What is counted of each column."""
+    for name in names:
+        values = _column(sentence, name)
+        yield name, (part for value in values for part in _parts(name, value)) if name in ("characters", "feats") else values
+
+
+def _column(sentence: Sentence, name: str) -> Sequence[str]:
+    if name == "words":
+        return [form.lower() for form in sentence.forms]
+    return sentence.forms if name == "characters" else getattr(sentence, name)
+
+
+def _parts(name: str, value: str) -> Sequence[str]:
+    """The characters of a word, or the features of a word."""
+    if name == "feats":
+        return () if value == "_" else value.split("|")[:_MOST_FEATS]
+    half = MOST_CHARACTERS // 2
+    return value if len(value) <= MOST_CHARACTERS else value[:half] + value[-half:]

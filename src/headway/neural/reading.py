@@ -1,0 +1,58 @@
+"""What a network reads of sentences: arrays of numbers, made once, of which batches are taken.
+
+A reader turns sentences into `Reading`s, once; a batch of some of them is a dictionary of arrays, the network's inputs by
+name. Nothing here needs torch: training and parsing read alike.
+
+Words count from 1, as everywhere; row 0 of a word axis stands for the root and holds padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.arrays import Ints
+from headway.treebank import Sentence
+
+Inputs = Mapping[str, NDArray[np.int64]]
+
+
+class Reading(Protocol):
+    """Sentences as a network's inputs."""
+
+    @property
+    def lengths(self) -> Ints:
+        """Words of each sentence."""
+        ...
+
+    @property
+    def sizes(self) -> Ints:
+        """What each sentence costs the encoder: its words or subwords."""
+        ...
+
+    def batch(self, which: Ints) -> Inputs:
+        """The inputs for some of the sentences, padded to the longest of them."""
+        ...
+
+
+class Reader(Protocol):
+    """Reads sentences for an encoder."""
+
+    def read(self, sentences: Sequence[Sentence]) -> Reading: ...
+
+    def to_data(self) -> dict[str, Any]:
+        """Everything there is to know of it, as JSON."""
+        ...
+
+
+def padded(rows: Sequence[Sequence[int]], width: int, fill: int = 0) -> NDArray[np.int64]:
+    """Rows of numbers as one array, filled up at the end."""
+    result = np.full((len(rows), width), fill, np.int64)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    result[np.arange(width) < lengths[:, None]] = np.fromiter(
+        (number for row in rows for number in row), np.int64, int(lengths.sum())
+    )
+    return result

@@ -1,0 +1,160 @@
+"""Words as the subwords of a pretrained encoder.
+
+Each word is cut by itself, so what a word becomes is remembered. A word is then the mean of its first and its last
+subword. Sentences longer than the encoder can read are read in windows that overlap by half; each word is
+taken from the window in which it is nearest to the middle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.arrays import Ints
+from headway.errors import ArchiveError
+from headway.neural.reading import Inputs, padded
+from headway.treebank import Sentence
+
+_MOST_PIECES = 16  # of a word: more than any but a URL has; the first and the last are what counts
+_REMEMBERED = 100_000  # words
+
+
+@dataclass(frozen=True)
+class SubwordReader:
+    """`tokenizer` is the text of a tokenizer.json, `longest` how many subwords the encoder can read at once."""
+
+    tokenizer: str
+    longest: int
+    start: int
+    end: int
+    padding: int
+    unknown: int
+    _known: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    def read(self, sentences: Sequence[Sentence]) -> SubwordReading:
+        """Sentences as windows of subwords."""
+        self._learn({form for sentence in sentences for form in sentence.forms})
+        known = self._known
+        windows: list[list[int]] = []
+        first, places = np.zeros(len(sentences) + 1, np.int64), []
+        for i, sentence in enumerate(sentences):
+            pieces = [known[form] for form in sentence.forms]
+            ends = np.cumsum([0, *map(len, pieces)])
+            own, place = self._windows([piece for word in pieces for piece in word], ends)
+            windows += own
+            places.append(place)
+            first[i + 1] = len(windows)
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        return SubwordReading(windows, first, places, lengths, self.padding)
+
+    def _windows(self, pieces: list[int], ends: Ints) -> tuple[list[list[int]], Ints]:
+        """Windows over a sentence, and for each word its window, its first and its last subword there."""
+        room = self.longest - 2
+        words = len(ends) - 1
+        if len(pieces) <= room:
+            place = np.stack([np.zeros(words, np.int64), ends[:-1] + 1, ends[1:]], axis=1)
+            return [[self.start, *pieces, self.end]], place
+        starts = np.arange(0, len(pieces) - room // 2, room // 2)
+        starts[-1] = len(pieces) - room
+        middles = (ends[:-1] + ends[1:]) / 2
+        chosen = np.abs(middles[:, None] - (starts + room / 2)).argmin(axis=1)
+        place = np.stack([chosen, ends[:-1] + 1 - starts[chosen], ends[1:] - starts[chosen]], axis=1)
+        return [[self.start, *pieces[s : s + room], self.end] for s in starts.tolist()], place
+
+    def _learn(self, forms: set[str]) -> None:
+        """Cut the words that have not been cut yet."""
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        new = sorted(forms - self._known.keys())
+        for form, found in zip(new, self._tokenizer.encode_batch([[f] for f in new], is_pretokenized=True), strict=True):
+            pieces = tuple(found.ids) or (self.unknown,)
+            if len(pieces) > _MOST_PIECES:
+                pieces = (*pieces[: _MOST_PIECES - 1], pieces[-1])
+            self._known[form] = pieces
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        made = Tokenizer.from_str(self.tokenizer)
+        made.no_truncation()
+        made.no_padding()
+        return made
+
+    def to_data(self) -> dict[str, Any]:
+        numbers = {name: getattr(self, name) for name in ("longest", "start", "end", "padding", "unknown")}
+        return {"tokenizer": self.tokenizer, **numbers}
+
+    @classmethod
+    def from_files(cls, tokenizer: str, config: Mapping[str, Any], longest: int) -> SubwordReader:
+        """From the content of tokenizer.json, words cut one by one, without anything put around them."""
+        from tokenizers import Tokenizer
+
+        data = json.loads(tokenizer)
+        before = data.get("pre_tokenizer")
+        for part in (before or {}).get("pretokenizers", [before] if before else []):
+            if part.get("type") in ("ByteLevel", "Metaspace") and "add_prefix_space" in part:
+                part["add_prefix_space"] = True  # as every word but the first has it
+        ids = Tokenizer.from_str(json.dumps(data)).token_to_id
+        data["post_processor"] = None
+
+        def first(*names: str) -> int:
+            found = [ids(name) for name in names if ids(name) is not None]
+            if not found:
+                raise ArchiveError(f"the tokenizer has none of {', '.join(names)}; give an encoder of a known kind")
+            return int(found[0])
+
+        return cls(
+            json.dumps(data, ensure_ascii=False),
+            longest,
+            first("[CLS]", "<s>"),
+            first("[SEP]", "</s>"),
+            int(config.get("pad_token_id") or first("[PAD]", "<pad>")),
+            first("[UNK]", "<unk>"),
+        )
+
+
+@dataclass(frozen=True)
+class SubwordReading:
+    """`places` has for each word its window within the sentence, and its first and last subword within the window."""
+
+    windows: Sequence[Sequence[int]]
+    first: Ints
+    places: Sequence[Ints]
+    lengths: Ints
+    padding: int
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Subwords of each sentence."""
+        counts = np.fromiter(map(len, self.windows), np.int64, len(self.windows))
+        return np.add.reduceat(counts, self.first[:-1]) if len(counts) else counts
+
+    @cached_property
+    def _words(self) -> NDArray[np.int64]:
+        """All places one below the other."""
+        return np.concatenate(self.places) if self.places else np.zeros((0, 3), np.int64)
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def batch(self, which: Ints) -> Inputs:
+        """`subwords` (W, T), and `words` (B, N+1, 2): where each word's first and last one are among all W T."""
+        rows = [self.windows[w] for i in which.tolist() for w in range(int(self.first[i]), int(self.first[i + 1]))]
+        subwords = padded(rows, max(map(len, rows), default=0), self.padding)
+        lengths = self.lengths[which]
+        nodes = int(lengths.max(initial=0)) + 1
+        inside = np.arange(1, nodes) <= lengths[:, None]
+        own = self._words[np.concatenate([np.arange(*self._starts[i : i + 2]) for i in which] or [np.zeros(0, np.int64)])]
+        counts = self.first[which + 1] - self.first[which]
+        before = np.repeat(np.cumsum(counts) - counts, lengths)
+        words = np.zeros((len(which), nodes, 2), np.int64)
+        words[:, 1:][inside] = (before + own[:, 0])[:, None] * subwords.shape[1] + own[:, 1:]
+        return {"subwords": subwords, "words": words}

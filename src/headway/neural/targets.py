@@ -1,0 +1,192 @@
+"""What a network is to find for each word besides its head: label, UPOS, XPOS, every feature, and the lemma.
+
+Every task is a choice among values seen in training. FEATS is a choice for each feature, of which the first value means
+that the word has none. A lemma is an edit of the word: capitals or not, what to cut off and put in its place at the
+beginning and at the end (as in UDPipe 2, Straka 2018); edits seen once are left out, and their words taught nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.saved_values import column_value, column_values
+from headway.treebank import Sentence
+
+NONE = "_"
+UNTAUGHT = -1  # what words are not trained on
+FEATURE = "feats:"  # before a feature's name, in the names of tasks
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The values of each task by name: `labels`, `upos`, `xpos`, `feats:Case` and its like, `lemmas`."""
+
+    values: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def learn(cls, sentences: Sequence[Sentence], *, tags: bool, labels: bool) -> Tasks:
+        """The tasks that a treebank has something to learn for; `tags` asks for all but labels."""
+        counts: dict[str, Counter[str]] = {}
+        for sentence in sentences:
+            for name, column in _columns(sentence):
+                counts.setdefault(name, Counter()).update(value for value in column if value is not None)
+        values = {}
+        for name in sorted(counts, key=lambda name: (not name == "labels", name)):
+            wanted = labels if name == "labels" else tags
+            kept = tuple(v for v, n in counts[name].most_common() if n > (name == "lemmas"))
+            if name.startswith(FEATURE):
+                kept = (NONE, *kept)
+            if wanted and len(kept) > (name != "labels"):
+                values[name] = kept
+        return cls(values)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, Mapping[str, int]]:
+        return {name: {value: i for i, value in enumerate(values)} for name, values in self.values.items()}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many values each task has."""
+        return {name: len(values) for name, values in self.values.items()}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.values.get("labels", ())
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tasks but labels."""
+        return tuple(name for name in self.values if name != "labels")
+
+    def targets(self, sentences: Sequence[Sentence]) -> dict[str, NDArray[np.int64]]:
+        """The number of every word's value for each task, (S, N+1); UNTAUGHT for padding and values not known."""
+        nodes = max(map(len, sentences), default=0) + 1
+        result = {name: np.full((len(sentences), nodes), UNTAUGHT, np.int64) for name in self.values}
+        for row, sentence in enumerate(sentences):
+            inside = slice(1, len(sentence) + 1)
+            for name in self.values:
+                if name.startswith(FEATURE):
+                    result[name][row, inside] = 0  # unless it is among the word's own
+            for name, column in _columns(sentence):
+                if name not in self.values:
+                    continue
+                number, into = self._numbers[name], result[name][row, inside]
+                absent = 0 if name.startswith(FEATURE) else UNTAUGHT
+                into[:] = [absent if value is None else number.get(value, UNTAUGHT) for value in column]
+        return result
+
+    def columns(self, forms: Sequence[str], chosen: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
+        """The columns of a sentence that these values make, of those that there are tasks for."""
+        found = {name: [self.values[name][k] for k in numbers] for name, numbers in chosen.items()}
+        columns: dict[str, tuple[str, ...]] = {
+            name: tuple(found[name]) for name in ("upos", "xpos") if name in found
+        }
+        features = {name.removeprefix(FEATURE): v for name, v in found.items() if name.startswith(FEATURE)}
+        if features:
+            rows = zip(*(features[name] for name in sorted(features, key=str.lower)), strict=True)
+            names = sorted(features, key=str.lower)
+            columns["feats"] = tuple(
+                "|".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value != NONE) or NONE
+                for row in rows
+            )
+        if "lemmas" in found:
+            columns["lemmas"] = tuple(map(edited, forms, found["lemmas"]))
+        return columns
+
+    def to_data(self) -> dict[str, Any]:
+        return {name: list(values) for name, values in self.values.items()}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Tasks:
+        """The tasks that were saved."""
+        values = {column_value(name, "a task"): column_values(values, "a value") for name, values in data.items()}
+        if not all(values.values()):
+            raise ValueError("a task without values")
+        for edit in values.get("lemmas", ()):
+            _parse(edit)
+        return cls(values)
+
+
+def _columns(sentence: Sentence) -> list[tuple[str, Sequence[str | None]]]:
+    """What each task says of every word; None where it says nothing."""
+    words = range(len(sentence))
+    columns: list[tuple[str, Sequence[str | None]]] = [
+        (name, [None if value == NONE else value for value in getattr(sentence, name)]) for name in ("upos", "xpos")
+    ]
+    if sentence.labels is not None and sentence.heads is not None:
+        known = zip(sentence.labels[1:], sentence.heads[1:].tolist(), strict=True)
+        columns.append(("labels", [label if head >= 0 else None for label, head in known]))
+    features: dict[str, list[str | None]] = {}
+    for i, feats in enumerate(sentence.feats):
+        for feature in feats.split("|") if feats != NONE else ():
+            name, _, value = feature.partition("=")
+            if value:
+                features.setdefault(name, [None for _ in words])[i] = value
+    columns += [(f"{FEATURE}{name}", values) for name, values in features.items()]
+    if any(lemma != NONE for lemma in sentence.lemmas):
+        pairs = zip(sentence.forms, sentence.lemmas, strict=True)
+        columns.append(("lemmas", [edit_of(form, lemma) if lemma != NONE else None for form, lemma in pairs]))
+    return columns
+
+
+def edit_of(form: str, lemma: str) -> str:
+    r"""The edit that makes the lemma of a form: case, then what replaces the ends of what both share.
+
+    >>> edit_of("Cities", "city"), edit_of("Paris", "Paris"), edit_of("gekauft", "kaufen")
+    ('l 0 3 \ty', 'k 0 0 \t', 'k 2 1 \ten')
+    """
+    keep = lemma != lemma.lower()
+    source = form if keep else form.lower()
+    case = "k" if keep or source == form else "l"
+    start, length, at = _longest_common(source, lemma)
+    if length == 0:
+        return f"= {lemma}"
+    return f"{case} {start} {len(source) - start - length} {lemma[:at]}\t{lemma[at + length :]}"
+
+
+def edited(form: str, edit: str) -> str:
+    """The lemma that an edit makes of a form; the form itself where it is too short for it.
+
+    >>> edited("Ponies", "l 0 3 \\ty"), edited("be", "= is"), edited("a", "k 0 3 \\ty")
+    ('pony', 'is', 'a')
+    """
+    parsed = _parse(edit)
+    if isinstance(parsed, str):
+        return parsed
+    case, first, last, before, after = parsed
+    source = form.lower() if case == "l" else form
+    if first + last > len(source):
+        return form
+    return before + source[first : len(source) - last] + after or form
+
+
+def _parse(edit: str) -> str | tuple[str, int, int, str, str]:
+    if edit.startswith("= "):
+        return edit[2:]
+    case, first, last, ends = edit.split(" ", 3)
+    before, after = ends.split("\t")
+    if case not in ("k", "l") or not (first.isdecimal() and last.isdecimal()):
+        raise ValueError("an edit that is none")
+    return case, int(first), int(last), before, after
+
+
+def _longest_common(a: str, b: str) -> tuple[int, int, int]:
+    """Where the longest text that both share begins in `a`, its length, and where it begins in `b`."""
+    best = (0, 0, 0)
+    row = [0] * (len(b) + 1)
+    for i, x in enumerate(a):
+        next_row = [0] * (len(b) + 1)
+        for j, y in enumerate(b):
+            if x == y:
+                length = next_row[j + 1] = row[j] + 1
+                if length > best[1]:
+                    best = (i + 1 - length, length, j + 1 - length)
+        row = next_row
+    return best
