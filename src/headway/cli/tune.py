@@ -137,7 +137,7 @@ def _decoding(projective: bool) -> str:
 def _command(train: str, dev: str | None, text: str | None, tuning: Tuning) -> str:
     """The command that trains with the chosen settings; defaults are omitted."""
     chosen = tuning.settings
-    default = dataclasses.replace(Settings(learner=chosen.learner, model=chosen.model).complete(), model=Settings.model)
+    default = dataclasses.replace(Settings(learner=chosen.method, model=chosen.model).complete(), model=Settings.model)
     words = ["headway", "train", train]
     for name, file in (("--dev", dev), ("--text", text)):
         words += [] if file is None else [name, file]

@@ -68,6 +68,17 @@ def expected_loss(scores: Tensor, heads: Tensor, lengths: Tensor, trees: TreeCla
     return ((heads >= 0).sum(dim=1) - (marginals * _arcs(heads, scores)).sum(dim=(1, 2))).to(scores.dtype)
 
 
+def entropy(scores: Tensor, lengths: Tensor, trees: TreeClass, order: float = 1.0) -> Tensor:
+    """Rényi's entropy of an order, of the trees of sentences without annotation (B,); Shannon's is of order 1."""
+    d = _distribution(scores, lengths, trees)
+    if order == 1:
+        return d.entropy
+    if order == float("inf"):
+        return d.log_partition - d.max
+    sharpened = _distribution(order * scores, lengths, trees)
+    return (sharpened.log_partition - order * d.log_partition) / (1 - order)
+
+
 LOSSES: dict[str, Loss] = {
     "loglinear": log_likelihood,
     "cross-entropy": cross_entropy,

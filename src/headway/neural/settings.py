@@ -17,7 +17,7 @@ class NetworkSettings:
     epochs: int = 20
     batch: int = 2048
     rate: float = 1e-3
-    encoder_rate: float = 1e-4
+    encoder_rate: float = 2e-4
     warm_up: float = 0.1
     layer_decay: float = 0.9
     weight_decay: float = 0.01
@@ -33,8 +33,10 @@ class NetworkSettings:
     embedding: int = 128
     hidden: int = 400
     layers: int = 3
-    patience: int = 1000
     seed: int = 0
 
 
-OF_LSTM = NetworkSettings(epochs=60, batch=2500, rate=2e-3, beta=0.9, weight_decay=0.0, largest_gradient=5.0, averaging=0.998)
+OF_TRANSFORMER = NetworkSettings()
+OF_LSTM = NetworkSettings(
+    epochs=60, batch=2500, rate=2e-3, beta=0.9, weight_decay=0.0, largest_gradient=5.0, averaging=0.998
+)

@@ -137,10 +137,11 @@ def _columns(sentence: Sentence) -> list[tuple[str, Sequence[str | None]]]:
 
 
 def edit_of(form: str, lemma: str) -> str:
-    r"""The edit that makes the lemma of a form: case, then what replaces the ends of what both share.
+    """The edit that makes the lemma of a form: case, what to cut off in front and at the end, how
+    much of the text goes in front, and the text.
 
     >>> edit_of("Cities", "city"), edit_of("Paris", "Paris"), edit_of("gekauft", "kaufen")
-    ('l 0 3 \ty', 'k 0 0 \t', 'k 2 1 \ten')
+    ('l 0 3 0 y', 'k 0 0 0 ', 'k 2 1 0 en')
     """
     keep = lemma != lemma.lower()
     source = form if keep else form.lower()
@@ -148,14 +149,14 @@ def edit_of(form: str, lemma: str) -> str:
     start, length, at = _longest_common(source, lemma)
     if length == 0:
         return f"= {lemma}"
-    return f"{case} {start} {len(source) - start - length} {lemma[:at]}\t{lemma[at + length :]}"
+    return f"{case} {start} {len(source) - start - length} {at} {lemma[:at]}{lemma[at + length :]}"
 
 
 def edited(form: str, edit: str) -> str:
     """The lemma that an edit makes of a form; the form itself where it is too short for it.
 
-    >>> edited("Ponies", "l 0 3 \\ty"), edited("be", "= is"), edited("a", "k 0 3 \\ty")
-    ('pony', 'is', 'a')
+    >>> edited("Ponies", "l 0 3 0 y"), edited("is", "= be"), edited("a", "k 0 3 0 y")
+    ('pony', 'be', 'a')
     """
     parsed = _parse(edit)
     if isinstance(parsed, str):
@@ -170,11 +171,11 @@ def edited(form: str, edit: str) -> str:
 def _parse(edit: str) -> str | tuple[str, int, int, str, str]:
     if edit.startswith("= "):
         return edit[2:]
-    case, first, last, ends = edit.split(" ", 3)
-    before, after = ends.split("\t")
-    if case not in ("k", "l") or not (first.isdecimal() and last.isdecimal()):
+    case, *numbers, ends = edit.split(" ", 4)
+    if case not in ("k", "l") or not all(number.isdecimal() for number in numbers):
         raise ValueError("an edit that is none")
-    return case, int(first), int(last), before, after
+    first, last, before = map(int, numbers)
+    return case, first, last, ends[:before], ends[before:]
 
 
 def _longest_common(a: str, b: str) -> tuple[int, int, int]:

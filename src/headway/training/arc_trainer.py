@@ -135,12 +135,12 @@ def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPrepara
 
 def is_latent(settings: Settings) -> bool:
     """Whether these settings learn from trees with unknown heads as they are."""
-    return settings.model == "arc" and settings.learner in ("perceptron", "margin") and settings.labels != "joint"
+    return settings.model == "arc" and settings.method in ("perceptron", "margin") and settings.labels != "joint"
 
 
 def temperature_of(settings: Settings) -> float:
     """How unknown heads are shared among trees: by the best one (0), or by all."""
-    return 0.0 if settings.learner == "perceptron" else _TEMPERATURE
+    return 0.0 if settings.method == "perceptron" else _TEMPERATURE
 
 
 def arc_features(

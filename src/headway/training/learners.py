@@ -31,11 +31,13 @@ _LEARNERS: dict[LearnerName, type[Any]] = {
 
 def require_fit(settings: Settings, offers: frozenset[Quantity]) -> None:
     """Refuse a learner that needs what the model's problems do not offer."""
-    missing = _LEARNERS[settings.learner].needs - offers
+    if settings.method not in _LEARNERS:
+        raise TrainingError(f"{settings.method} is for networks; train the model neural, or choose loglinear")
+    missing = _LEARNERS[settings.method].needs - offers
     if missing:
         fitting = [name for name, learner in _LEARNERS.items() if learner.needs <= offers]
         raise TrainingError(
-            f"the {settings.model} model has no {' or '.join(sorted(missing))} for {settings.learner}; "
+            f"the {settings.model} model has no {' or '.join(sorted(missing))} for {settings.method}; "
             f"train it with {' or '.join(fitting)}"
         )
 
@@ -56,7 +58,7 @@ def learner_of(settings: Settings, text: Problem[Differentiable] | None = None) 
         "eg": lambda: ExponentiatedGradient(c, epochs, "hinge"),
         "eg-loglinear": lambda: ExponentiatedGradient(c, epochs, "log"),
     }
-    return make[settings.learner]()
+    return make[settings.method]()
 
 
 def latent_learner_of(settings: Settings) -> LatentPerceptron:

@@ -104,7 +104,7 @@ def tune(
     weights: Sequence[float | None] = (None,) if text is None else entropy_weights
     tried = [
         replace(base, c=c, entropy_weight=weight).complete()
-        for c, weight in product(grid or GRIDS[base.learner], weights)
+        for c, weight in product(grid or GRIDS[base.method], weights)
     ]
     sentences, validation = _split(train, dev, base, held_out)
     more = [] if text is None else training_text(text, "the text")

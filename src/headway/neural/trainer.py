@@ -1,0 +1,251 @@
+"""Training a neural parser: what `headway train --model neural` does.
+
+A network is fitted to trees by one of the learners (`headway.neural.losses`), scored on development trees after each
+pass with its averaged weights, and the best of these are kept. One temperature then makes its arc scores calibrated
+log-potentials. The checkpoint has everything that changes: an interrupted training goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from headway import __version__
+from headway.archive import Archive
+from headway.arrays import Bools, TreeClass
+from headway.errors import TrainingError
+from headway.learning.checkpoint import StageFile
+from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
+from headway.models.saved import without_folders
+from headway.neural.encoders.lstm import LstmEncoder
+from headway.neural.encoders.transformer import Folder, TransformerEncoder
+from headway.neural.fitting import Annotated, Fitting, Scores, State, evaluate, flat, unflat
+from headway.neural.lexicon import LexiconReader
+from headway.neural.losses import LOSSES, Loss, partial_log_likelihood
+from headway.neural.network import Network
+from headway.neural.reading import Reader
+from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
+from headway.neural.targets import Tasks
+from headway.training.data import TrainingData, known_heads
+from headway.training.development import scored_words
+from headway.training.settings import ENTROPY_ORDER, ENTROPY_WEIGHT, LSTM, Settings
+from headway.training.stages import Run
+from headway.treebank import Sentence
+
+_STAGE = "network"
+_LARGER = 4  # times the words of a training batch are scored at once
+
+
+def require_network(settings: Settings) -> None:
+    """Refuse, before data are read, what no network can be trained with."""
+    if settings.method not in LOSSES:
+        raise TrainingError(f"a network is trained with {', '.join(LOSSES)}; {settings.method} is for linear models")
+    if settings.labels == "joint":
+        raise TrainingError("a network chooses labels after the tree; leave --labels out, or give none")
+    if settings.encoder != LSTM:
+        Folder.open(settings.encoder)
+    _device(settings)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Sentences as numbers, and the network that is to read them."""
+
+    reader: Reader
+    tasks: Tasks
+    train: Annotated
+    dev: Annotated | None
+    text: Annotated | None
+    counted: Bools | None
+    network: Network
+    loss: Loss
+    sizes: NetworkSettings
+
+
+@dataclass
+class Fitted:
+    """The best averaged weights, and how they were found."""
+
+    weights: dict[str, torch.Tensor]
+    history: list[dict[str, Any]]
+    best_pass: int
+
+
+def prepare(data: TrainingData, settings: Settings, device: torch.device) -> Prepared:
+    """Number what there is to number, and make a network."""
+    torch.manual_seed(settings.seed)
+    sentences = [sentence for sentence in data.train if sentence.heads is not None]
+    sizes = network_settings(settings)
+    gold_tags = settings.tags == "gold"
+    tasks = Tasks.learn(sentences, tags=not gold_tags, labels=settings.labels != "none")
+    reader: Reader
+    encoder: nn.Module
+    if settings.encoder == LSTM:
+        reader = LexiconReader.learn([*sentences, *data.text], tags=gold_tags)
+        encoder = LstmEncoder(
+            reader.sizes, embedding=sizes.embedding, hidden=sizes.hidden, layers=sizes.layers, dropout=sizes.dropout
+        )
+    else:
+        folder = Folder.open(settings.encoder)
+        reader, pretrained = folder.reader(), TransformerEncoder(folder.config)
+        folder.load(pretrained.model)
+        encoder = pretrained
+    network = Network(
+        encoder, tasks.sizes, arc_size=sizes.arc_size, label_size=sizes.label_size, dropout=sizes.dropout
+    ).to(device)
+    known, words = known_heads(sentences)
+    partial = known < words and settings.method == "loglinear"
+    return Prepared(
+        reader,
+        tasks,
+        annotated(sentences, reader, tasks),
+        None if data.dev is None else annotated(data.dev, reader, tasks),
+        annotated(data.text, reader, tasks) if data.text else None,
+        None if data.dev is None else scored_words(data.dev),
+        network,
+        partial_log_likelihood if partial else LOSSES[settings.method],
+        sizes,
+    )
+
+
+def network_settings(settings: Settings) -> NetworkSettings:
+    """The sizes and rates that go with an encoder, with what the user asks for."""
+    base = OF_LSTM if settings.encoder == LSTM else OF_TRANSFORMER
+    return replace(
+        base,
+        epochs=settings.epochs or base.epochs,
+        batch=settings.batch or base.batch,
+        rate=base.rate if settings.rate is None else settings.rate,
+        encoder_rate=settings.encoder_rate,
+        dropout=settings.dropout,
+        smoothing=settings.smoothing,
+        seed=settings.seed,
+    )
+
+
+def annotated(sentences: Sequence[Sentence], reader: Reader, tasks: Tasks) -> Annotated:
+    """Sentences as a network is trained on them; heads are -1 where they are unknown."""
+    heads = np.full((len(sentences), max(map(len, sentences), default=0) + 1), -1, np.int64)
+    for row, sentence in zip(heads, sentences, strict=True):
+        if sentence.heads is not None:
+            row[: len(sentence) + 1] = sentence.heads
+    return Annotated(reader.read(sentences), heads, tasks.targets(sentences))
+
+
+def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) -> Fitted:
+    """All passes, from the checkpoint on where there is one."""
+    entropy = (
+        ENTROPY_WEIGHT if settings.entropy_weight is None else settings.entropy_weight,
+        settings.entropy_order or ENTROPY_ORDER,
+    )
+    fitting = Fitting(
+        prepared.network, prepared.train, prepared.loss, settings.trees, prepared.sizes, device, prepared.text, entropy
+    )
+    file = None if run.checkpoint is None else run.checkpoint.file(_STAGE)
+    fitted = Fitted({}, [], 0)
+    if file is not None:
+        file.read(lambda archive: _resume(archive, fitting, fitted))
+    started = saved = time.monotonic()
+    while fitting.passes < prepared.sizes.epochs and fitting.passes - fitted.best_pass < settings.patience:
+        loss, speed = fitting.run_pass()
+        if not isfinite(loss):
+            raise TrainingError("the loss is not a number any more; lower the learning rate (--rate, --encoder-rate)")
+        scores = _dev_scores(fitting, prepared, settings.trees, device)
+        _remember(fitting, fitted, loss, scores)
+        if run.show:
+            figures = {"loss": loss, "words/s": round(speed)} | ({} if scores is None else {"LAS": scores.las})
+            uas = None if scores is None else scores.uas
+            seconds = time.monotonic() - started
+            run.show(Progress("network", fitting.passes, prepared.sizes.epochs, figures, uas, seconds))
+        if file is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _save(file, fitting, fitted)
+            saved = time.monotonic()
+    if file is not None:
+        _save(file, fitting, fitted)
+    return fitted
+
+
+def _dev_scores(fitting: Fitting, prepared: Prepared, trees: TreeClass, device: torch.device) -> Scores | None:
+    if prepared.dev is None or prepared.counted is None:
+        return None
+    with averaged(fitting):
+        return evaluate(fitting.network, prepared.dev, prepared.counted, trees, device, _LARGER * prepared.sizes.batch)
+
+
+@contextmanager
+def averaged(fitting: Fitting) -> Iterator[None]:
+    """The network with its averaged weights."""
+    own = {name: weight.clone() for name, weight in fitting.network.state_dict().items()}
+    fitting.network.load_state_dict(fitting.average.weights)
+    try:
+        yield
+    finally:
+        fitting.network.load_state_dict(own)
+
+
+def _remember(fitting: Fitting, fitted: Fitted, loss: float, scores: Scores | None) -> None:
+    """Keep the weights of the best pass: by LAS, or UAS where there are no labels; without dev data the last."""
+    best = max((entry["chosen_by"] for entry in fitted.history), default=-1.0)
+    chosen_by = float(fitting.passes) if scores is None else scores.las or scores.uas
+    entry = {"pass": fitting.passes, "loss": loss, "dev": None, "chosen_by": chosen_by}
+    if scores is not None:
+        entry |= {"dev": scores.uas, "las": scores.las, "tags": scores.tags}
+    fitted.history.append(entry)
+    if chosen_by > best:
+        fitted.best_pass = fitting.passes
+        fitted.weights = {name: weight.clone() for name, weight in fitting.average.weights.items()}
+
+
+def _save(file: StageFile, fitting: Fitting, fitted: Fitted) -> None:
+    state = fitting.state()
+    data = {"state": state.data, "history": fitted.history, "best_pass": fitted.best_pass}
+    file.write(data, {**state.arrays, "best": flat(fitted.weights)})
+
+
+def _resume(archive: Archive, fitting: Fitting, fitted: Fitted) -> None:
+    fitting.restore(State(dict(archive.arrays), archive.data["state"]))
+    fitted.weights = unflat(archive.arrays["best"], fitting.network.state_dict())
+    fitted.history, fitted.best_pass = list(archive.data["history"]), int(archive.data["best_pass"])
+
+
+def about(settings: Settings, fitted: Fitted, data: TrainingData, **more: Any) -> dict[str, Any]:
+    """What a model says of itself."""
+    return {
+        "headway": __version__,
+        "settings": without_folders(asdict(settings)),
+        "train": data.about(),
+        "best_pass": fitted.best_pass,
+        **more,
+        "history": fitted.history,
+    }
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """The same results from the same seed, on the same device."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+    torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        torch.set_float32_matmul_precision(before[1])
+
+
+def _device(settings: Settings) -> torch.device:
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("there is no GPU that torch can use; train with --device cpu")
+    on_gpu = settings.device == "cuda" or (settings.device == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if on_gpu else "cpu")
+

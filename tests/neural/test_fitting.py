@@ -1,0 +1,165 @@
+"""Training networks: the same twice, the same after an interruption, the same in pieces; and they do learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from headway import Sentence
+from headway.arrays import TreeClass
+from headway.neural import fitting, trainer
+from headway.neural.fitting import batches
+from headway.neural.losses import LOSSES
+from headway.training.data import TrainingData
+from headway.training.settings import Settings
+from headway.training.stages import Run
+
+SMALL = {"embedding": 8, "hidden": 12, "layers": 2, "arc_size": 12, "label_size": 8, "batch": 16, "averaging": 0.8}
+CPU = torch.device("cpu")
+
+
+def treebank(count: int = 24, seed: int = 0) -> list[Sentence]:
+    """Subject, verb and object, with an article now and then: heads and labels follow from the words."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        words, tags, heads, labels = [], [], [], []
+        verb = None
+        for role in ("nsubj", "verb", "obj"):
+            if role == "verb":
+                verb = len(words) + 1
+                words.append(rng.choice(["sees", "likes", "hears"]))
+                tags.append("VERB"), heads.append(0), labels.append("root")
+                continue
+            if rng.random() < 0.5:
+                words.append("the")
+                tags.append("DET"), heads.append(len(words) + 1), labels.append("det")
+            words.append(rng.choice(["dog", "cat", "bird"]))
+            tags.append("NOUN"), heads.append(-2), labels.append(role)
+        heads = [verb if head == -2 else head for head in heads]
+        made.append(Sentence.from_words(words, upos=tags, heads=[-1, *heads], labels=[None, *labels]))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = trainer.network_settings
+    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+
+
+def settings(**more: object) -> Settings:
+    return Settings(model="neural", **{"epochs": 3, "dropout": 0.1, "rate": 1e-2, **more}).complete()  # type: ignore[arg-type]
+
+
+def fitted(chosen: Settings, checkpoint: Path | None = None, data: TrainingData | None = None) -> trainer.Fitted:
+    data = data or TrainingData(treebank(), treebank(8, 1))
+    with trainer.deterministic():
+        prepared = trainer.prepare(data, chosen, CPU)
+        return trainer.fit(prepared, chosen, Run.of(1, None, checkpoint), CPU)
+
+
+def same(a: trainer.Fitted, b: trainer.Fitted) -> bool:
+    return a.history == b.history and all(torch.equal(a.weights[name], b.weights[name]) for name in a.weights)
+
+
+def test_the_same_twice() -> None:
+    assert same(fitted(settings()), fitted(settings()))
+    assert not same(fitted(settings()), fitted(settings(seed=1)))
+
+
+def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fitted(settings(epochs=4))
+    monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", -1.0)
+    run_pass = fitting.Fitting.run_pass
+
+    def interrupted(self: fitting.Fitting) -> tuple[float, float]:
+        if self.passes == 2:
+            raise KeyboardInterrupt
+        return run_pass(self)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(fitting.Fitting, "run_pass", interrupted)
+        fitted(settings(epochs=4), tmp_path)
+    torch.rand(3)  # what was random in between does not matter
+    assert same(fitted(settings(epochs=4), tmp_path), whole)
+
+
+def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that is out of memory once, as a batch in pieces sees it."""
+    chosen = settings(dropout=0.0)
+    prepared = trainer.prepare(TrainingData(treebank()), chosen, CPU)
+    own = fitting.Fitting(prepared.network.eval(), prepared.train, prepared.loss, chosen.trees, prepared.sizes, CPU)
+    which = np.arange(10)
+    whole = own._gradient(which, None)
+    expected = [weight.grad.clone() for weight in prepared.network.parameters() if weight.grad is not None]
+    own.optimiser.zero_grad()
+    own.pieces = 4
+    torch.testing.assert_close(own._gradient(which, None), whole)
+    found = [weight.grad for weight in prepared.network.parameters() if weight.grad is not None]
+    torch.testing.assert_close(found, expected)
+
+    gradient, failures = own._gradient, iter([True, True])
+
+    def sometimes(*given: object) -> torch.Tensor:
+        if next(failures, False):
+            raise torch.OutOfMemoryError
+        return gradient(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(own, "_gradient", sometimes)
+    own.pieces = 1
+    own._step(which, None)
+    assert own.pieces == 4
+
+
+@pytest.mark.parametrize("learner", LOSSES)
+def test_every_learner_learns(learner: str) -> None:
+    found = fitted(settings(learner=learner, epochs=25))
+    best = max(entry["dev"] for entry in found.history)
+    assert best > 95
+    assert found.history[-1]["las"] > 90
+
+
+def test_some_heads_are_enough() -> None:
+    rng = np.random.default_rng(0)
+    partly = []
+    for sentence in treebank(48):
+        assert sentence.heads is not None
+        assert sentence.labels is not None
+        hidden = np.append(False, rng.random(len(sentence)) < 0.5)
+        heads = np.where(hidden, -1, sentence.heads)
+        labels = [None if m == 0 else "_" if hidden[m] else label for m, label in enumerate(sentence.labels)]
+        partly.append(sentence.with_tree(heads, labels, partial=True))
+    found = fitted(settings(epochs=25), data=TrainingData(partly, treebank(8, 1)))
+    assert max(entry["dev"] for entry in found.history) > 95
+
+
+def test_text_is_made_certain() -> None:
+    """Entropy of unannotated text falls where it is part of the loss."""
+    text, trees = treebank(30, 5), TreeClass(False, True)
+
+    def entropy(weight: float) -> float:
+        chosen = settings(epochs=20, entropy_weight=weight)
+        data = TrainingData(treebank(4), text=text)
+        with trainer.deterministic():
+            prepared = trainer.prepare(data, chosen, CPU)
+            found = trainer.fit(prepared, chosen, Run(), CPU)
+        prepared.network.load_state_dict(found.weights)
+        prepared.network.eval()
+        assert prepared.text is not None
+        batch = fitting.batch_of(prepared.text, np.arange(30), CPU)
+        return float(fitting.entropy(prepared.network(batch.inputs).arcs, batch.lengths, trees).sum().detach())
+
+    assert entropy(5.0) < 0.7 * entropy(0.0)
+
+
+def test_batches_have_every_sentence_once() -> None:
+    sizes = np.random.default_rng(0).integers(1, 40, 200)
+    for rng in (None, np.random.default_rng(1)):
+        found = list(batches(sizes, 100, rng))
+        assert sorted(np.concatenate(found).tolist()) == list(range(200))
+        assert all(len(each) == 1 or len(each) * sizes[each].max() <= 100 for each in found)
