@@ -27,6 +27,7 @@ from headway.models.stretches import predict_any_length
 from headway.packing import packed
 from headway.parallel import Executor, executor_for
 from headway.parsed import Parsed
+from headway.text.columns import TAGS, completed
 from headway.text.saved import text_models_of, with_text_members
 from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger
@@ -178,13 +179,29 @@ class Parser:
     def describe(self) -> Description:
         """What there is to know of the parser: its model, and what it does with text."""
         found = self.model.describe()
-        tags = len(self.tagger.tags) if self.tagger else 0
+        tags = len(self.tagger.tags) if self.tagger else found.data.get("tags", 0)
         rows = (
-            ("tagger", f"{tags} tags" if self.tagger else "none: trained on gold tags"),
+            self._tags_row(tags),
             ("raw text", "yes" if self.segmenter else "no: nothing to learn to split it from"),
         )
         data = {**found.data, "tags": tags, "segmenter": self.segmenter is not None}
         return replace(found, rows=(*found.rows, *rows), data=data)
+
+    def _tags_row(self, tags: int) -> tuple[str, str]:
+        if self._columns:
+            return "tags", f"with the tree: {', '.join(sorted(self._columns))}"
+        return "tagger", f"{tags} tags" if self.tagger else "none: trained on gold tags"
+
+    @property
+    def _columns(self) -> frozenset[str]:
+        """The columns that the model predicts with the tree."""
+        found: frozenset[str] = getattr(self.model, "gives", frozenset())
+        return found
+
+    @property
+    def gives_tags(self) -> bool:
+        """Whether words get tags: from a tagger, or with the tree."""
+        return self.tagger is not None or not self._columns.isdisjoint(TAGS)
 
     @property
     def needs_tags(self) -> bool:
@@ -269,7 +286,8 @@ class Parser:
         for portion in portions(map(self._sentence, texts)):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
             for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
-                tree = sentence.with_tree(found.heads, found.labels)
+                own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
+                tree = own.with_tree(found.heads, found.labels)
                 yield Parsed(tree, found.distribution, found.status, found.gap, found.floored)
 
     def _sentence(self, text: Text) -> Sentence:

@@ -175,7 +175,7 @@ class HeadwayParser(Pipe):
         for doc, found in zip(docs, spans, strict=True):
             trees = [(words, next(parsed)) for words in _words(doc, found)]
             if len(doc):
-                _set_tags(doc, trees, settings.set_tags and parser.tagger is not None)
+                _set_tags(doc, trees, settings.set_tags and parser.gives_tags)
                 _set_trees(doc, found, trees)
 
 

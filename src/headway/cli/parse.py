@@ -144,7 +144,7 @@ def parse(
     options.require_output(output)
 
     parser = load_parser(model)
-    if retag and parser.tagger is None:
+    if retag and not parser.gives_tags:
         raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)

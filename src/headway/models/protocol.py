@@ -43,6 +43,7 @@ class Prediction:
     """One sentence's tree (n+1,), its labels, the distribution behind it, and what is proved of the tree.
 
     `floored` counts the arcs whose marginal was negative, and too small to count, before they became probabilities.
+    `columns` has the lemmas, upos, xpos or feats that a model predicts with the tree, by the name of the column.
     """
 
     heads: Ints
@@ -51,6 +52,7 @@ class Prediction:
     status: Status = Status.EXACT
     gap: float = 0.0
     floored: tuple[int, int] = (0, 0)
+    columns: Mapping[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,10 @@ class Model(Protocol[Given, Found]):
 
 
 class TreeModel(Model[Sentence, Prediction], Protocol):
-    """A model of the task "parsing"."""
+    """A model of the task "parsing".
+
+    One that predicts tags with the tree says which columns those are: `gives`, a frozen set of their names.
+    """
 
     @property
     def trees(self) -> TreeClass:

@@ -13,7 +13,7 @@ to cut (`most_words`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,10 +115,13 @@ class _Tree:
         self._arcs = np.ones(n + 1)
         self._log_probability = 0.0
         self._floored = np.zeros(2, np.int64)
+        self._columns: dict[str, list[str]] = {}
 
     def add(self, words: Ints, found: Prediction) -> None:
         """The tree of some words, which are on the root or not yet in the tree."""
         nodes = np.concatenate([[0], words])
+        if (self.heads[words] < 0).all():  # a stretch, whose words know their neighbours
+            self._keep(words, found.columns or {})
         self.heads[words] = nodes[found.heads[1:]]
         self._arcs[words] *= arc_probabilities(found.distribution, found.heads)[1:]
         self._log_probability += float(found.distribution.log_prob(found.heads))
@@ -126,6 +129,11 @@ class _Tree:
         if found.labels is not None:
             for word, label in zip(words.tolist(), found.labels[1:], strict=True):
                 self._labels[word] = label
+
+    def _keep(self, words: Ints, columns: Mapping[str, tuple[str, ...]]) -> None:
+        for name, column in columns.items():
+            kept = self._columns.setdefault(name, ["_"] * (len(self.heads) - 1))
+            kept[words[0] - 1 : words[-1]] = column
 
     def prediction(self) -> Prediction:
         labels = None if self._labels[-1] is None else tuple(self._labels)
@@ -137,6 +145,7 @@ class _Tree:
             Status.IN_STRETCHES,
             np.inf,
             (negative, tiny),
+            {name: tuple(column) for name, column in self._columns.items()} or None,
         )
 
 

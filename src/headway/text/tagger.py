@@ -34,6 +34,7 @@ from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.numbering import numbered, word_columns
 from headway.learning.averaging import averaged_weights
 from headway.saved_values import column_values, whole_number
+from headway.text.columns import COLUMNS, filled, is_absent
 from headway.text.lemmatiser import Lemmatiser, Tag
 from headway.text.tag_chain import Chain, best_tags, chain_of, train_pass
 from headway.text.word_features import CodedWords, WordCoder
@@ -160,7 +161,7 @@ class Tagger:
     def is_needed(self, sentence: Sentence) -> bool:
         """Whether the sentence lacks UPOS or XPOS and this tagger has them to give."""
         known = ((0, sentence.upos), (1, sentence.xpos))
-        return any(column.count("_") == len(column) and any(tag[k] != "_" for tag in self.tags) for k, column in known)
+        return any(is_absent(column) and any(tag[k] != "_" for tag in self.tags) for k, column in known)
 
     def complete(self, sentences: Sequence[Sentence], *, replace_all: bool = False) -> list[Sentence]:
         """The sentences, the columns that they lack filled in; with `replace_all`, every column."""
@@ -275,8 +276,7 @@ def has_tags(sentence: Sentence) -> bool:
 
 def _completed(given: Sentence, tagged: Sentence) -> Sentence:
     """The tagged sentence, except for the columns that were given."""
-    columns = {name: getattr(given, name) for name in ("lemmas", "upos", "xpos", "feats")}
-    return replace(tagged, **{name: column for name, column in columns.items() if column.count("_") < len(column)})
+    return filled(given, {name: getattr(tagged, name) for name in COLUMNS})
 
 
 def _right(gold: Sentence, own: Sentence) -> int:
