@@ -1,4 +1,4 @@
-"""Words as numbers for an encoder that is trained from scratch: the word, its characters, and tags where they are given.
+"""Words as numbers for an encoder that is trained from scratch: the word, its characters, tags where they are given.
 
 Numbers 0 and 1 are padding and what was not seen in training. Words seen once have a number too; training replaces
 words by the unknown one now and then, so that it knows what to do with those.
@@ -10,19 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.arrays import Ints
 from headway.neural.reading import Inputs, padded
-from headway.saved_values import column_values
+from headway.saved_values import column_values, mapping
 from headway.treebank import Sentence
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 MOST_CHARACTERS = 20  # of a word: its first and its last ones
 _MOST_FEATS = 12
+WIDTHS = {"characters": MOST_CHARACTERS, "feats": _MOST_FEATS}  # of the columns that have several numbers for a word
 COLUMNS = ("words", "characters", "lemmas", "upos", "xpos", "feats")
 
 
@@ -31,6 +32,21 @@ class LexiconReader:
     """The values of each column that is read, in the order of their numbers, from `FIRST` on."""
 
     values: Mapping[str, tuple[str, ...]]
+
+    kind: ClassVar[str] = "lexicon"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(self.values)
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """Tags are needed where training saw any."""
+        return frozenset({"words", "tags"} if self.values.keys() & {"upos", "xpos"} else {"words"})
+
+    @property
+    def description(self) -> str:
+        return ", ".join(f"{len(values)} {name}" for name, values in self.values.items())
 
     @classmethod
     def learn(cls, sentences: Sequence[Sentence], *, tags: bool, rare: int = 1) -> LexiconReader:
@@ -81,7 +97,10 @@ class LexiconReader:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> LexiconReader:
         """The reader that was saved."""
-        return cls({str(name): column_values(values, f"a value of {name}") for name, values in data["values"].items()})
+        columns = mapping(data["values"], "the values")
+        if not {"words"} <= columns.keys() <= set(COLUMNS):
+            raise ValueError("the values are of columns that no reader has")
+        return cls({name: column_values(values, f"a value of {name}") for name, values in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -106,7 +125,10 @@ def _columns(sentence: Sentence, names: Iterable[str]) -> Iterable[tuple[str, It
     """What is counted of each column."""
     for name in names:
         values = _column(sentence, name)
-        yield name, (part for value in values for part in _parts(name, value)) if name in ("characters", "feats") else values
+        yield (
+            name,
+            (part for value in values for part in _parts(name, value)) if name in ("characters", "feats") else values,
+        )
 
 
 def _column(sentence: Sentence, name: str) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """What a network reads of sentences: arrays of numbers, made once, of which batches are taken.
 
-A reader turns sentences into `Reading`s, once; a batch of some of them is a dictionary of arrays, the network's inputs by
-name. Nothing here needs torch: training and parsing read alike.
+A reader turns sentences into `Reading`s, once; a batch of some of them is a dictionary of arrays, the network's inputs
+by name. Nothing here needs torch: training and parsing read alike.
 
 Words count from 1, as everywhere; row 0 of a word axis stands for the root and holds padding.
 """
@@ -9,7 +9,7 @@ Words count from 1, as everywhere; row 0 of a word axis stands for the root and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,23 @@ class Reading(Protocol):
 
 class Reader(Protocol):
     """Reads sentences for an encoder."""
+
+    kind: ClassVar[str]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of a batch's arrays."""
+        ...
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What sentences must have: "words", and "tags" where they are read."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What is read, in a few words."""
+        ...
 
     def read(self, sentences: Sequence[Sentence]) -> Reading: ...
 

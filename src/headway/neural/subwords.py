@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,13 @@ from numpy.typing import NDArray
 from headway.arrays import Ints
 from headway.errors import ArchiveError
 from headway.neural.reading import Inputs, padded
+from headway.saved_values import whole_number
 from headway.treebank import Sentence
 
 _MOST_PIECES = 16  # of a word: more than any but a URL has; the first and the last are what counts
 _REMEMBERED = 100_000  # words
+_NUMBERS = ("longest", "start", "end", "padding", "unknown")
+_LARGEST, _LEAST = 1 << 31, 8
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,12 @@ class SubwordReader:
     end: int
     padding: int
     unknown: int
-    _known: dict[str, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    kind: ClassVar[str] = "subwords"
+    inputs: ClassVar[tuple[str, ...]] = ("subwords", "words")
+    requires: ClassVar[frozenset[str]] = frozenset({"words"})
+
+    _known: dict[str, tuple[int, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def read(self, sentences: Sequence[Sentence]) -> SubwordReading:
         """Sentences as windows of subwords."""
@@ -72,7 +80,9 @@ class SubwordReader:
         if len(self._known) > _REMEMBERED:
             self._known.clear()
         new = sorted(forms - self._known.keys())
-        for form, found in zip(new, self._tokenizer.encode_batch([[f] for f in new], is_pretokenized=True), strict=True):
+        for form, found in zip(
+            new, self._tokenizer.encode_batch([[f] for f in new], is_pretokenized=True), strict=True
+        ):
             pieces = tuple(found.ids) or (self.unknown,)
             if len(pieces) > _MOST_PIECES:
                 pieces = (*pieces[: _MOST_PIECES - 1], pieces[-1])
@@ -87,9 +97,27 @@ class SubwordReader:
         made.no_padding()
         return made
 
+    @property
+    def description(self) -> str:
+        return f"{self._tokenizer.get_vocab_size()} subwords, {self.longest} at once"
+
     def to_data(self) -> dict[str, Any]:
-        numbers = {name: getattr(self, name) for name in ("longest", "start", "end", "padding", "unknown")}
-        return {"tokenizer": self.tokenizer, **numbers}
+        return {"tokenizer": self.tokenizer, **{name: getattr(self, name) for name in _NUMBERS}}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SubwordReader:
+        """The reader that was saved."""
+        text = data["tokenizer"]
+        if not isinstance(text, str):
+            raise ValueError("the tokenizer is no text")
+        made = cls(text, **{name: whole_number(data[name], name, high=_LARGEST) for name in _NUMBERS})
+        if made.longest < _LEAST:
+            raise ValueError(f"longest is {made.longest}, which no encoder has")
+        try:
+            made._tokenizer  # noqa: B018  # read now, so that a damaged one is found
+        except Exception as error:  # the tokenizer's library raises bare ones
+            raise ValueError(f"the tokenizer is damaged: {error!s:.80}") from None
+        return made
 
     @classmethod
     def from_files(cls, tokenizer: str, config: Mapping[str, Any], longest: int) -> SubwordReader:
@@ -105,10 +133,10 @@ class SubwordReader:
         data["post_processor"] = None
 
         def first(*names: str) -> int:
-            found = [ids(name) for name in names if ids(name) is not None]
+            found = [number for number in map(ids, names) if number is not None]
             if not found:
                 raise ArchiveError(f"the tokenizer has none of {', '.join(names)}; give an encoder of a known kind")
-            return int(found[0])
+            return found[0]
 
         return cls(
             json.dumps(data, ensure_ascii=False),
@@ -152,7 +180,9 @@ class SubwordReading:
         lengths = self.lengths[which]
         nodes = int(lengths.max(initial=0)) + 1
         inside = np.arange(1, nodes) <= lengths[:, None]
-        own = self._words[np.concatenate([np.arange(*self._starts[i : i + 2]) for i in which] or [np.zeros(0, np.int64)])]
+        own = self._words[
+            np.concatenate([np.arange(*self._starts[i : i + 2]) for i in which] or [np.zeros(0, np.int64)])
+        ]
         counts = self.first[which + 1] - self.first[which]
         before = np.repeat(np.cumsum(counts) - counts, lengths)
         words = np.zeros((len(which), nodes, 2), np.int64)

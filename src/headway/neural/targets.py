@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.saved_values import column_value, column_values
+from headway.saved_values import column_value, column_values, texts
 from headway.treebank import Sentence
 
 NONE = "_"
@@ -38,7 +38,7 @@ class Tasks:
             for name, column in _columns(sentence):
                 counts.setdefault(name, Counter()).update(value for value in column if value is not None)
         values = {}
-        for name in sorted(counts, key=lambda name: (not name == "labels", name)):
+        for name in sorted(counts, key=lambda name: (name != "labels", name)):
             wanted = labels if name == "labels" else tags
             kept = tuple(v for v, n in counts[name].most_common() if n > (name == "lemmas"))
             if name.startswith(FEATURE):
@@ -65,6 +65,11 @@ class Tasks:
         """The tasks but labels."""
         return tuple(name for name in self.values if name != "labels")
 
+    @property
+    def names_of_columns(self) -> frozenset[str]:
+        """The columns of a treebank that they make."""
+        return frozenset("feats" if name.startswith(FEATURE) else name for name in self.tags)
+
     def targets(self, sentences: Sequence[Sentence]) -> dict[str, NDArray[np.int64]]:
         """The number of every word's value for each task, (S, N+1); UNTAUGHT for padding and values not known."""
         nodes = max(map(len, sentences), default=0) + 1
@@ -85,9 +90,7 @@ class Tasks:
     def columns(self, forms: Sequence[str], chosen: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
         """The columns of a sentence that these values make, of those that there are tasks for."""
         found = {name: [self.values[name][k] for k in numbers] for name, numbers in chosen.items()}
-        columns: dict[str, tuple[str, ...]] = {
-            name: tuple(found[name]) for name in ("upos", "xpos") if name in found
-        }
+        columns: dict[str, tuple[str, ...]] = {name: tuple(found[name]) for name in ("upos", "xpos") if name in found}
         features = {name.removeprefix(FEATURE): v for name, v in found.items() if name.startswith(FEATURE)}
         if features:
             rows = zip(*(features[name] for name in sorted(features, key=str.lower)), strict=True)
@@ -106,12 +109,14 @@ class Tasks:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Tasks:
         """The tasks that were saved."""
-        values = {column_value(name, "a task"): column_values(values, "a value") for name, values in data.items()}
+        others = {name: values for name, values in data.items() if name != "lemmas"}
+        values = {column_value(name, "a task"): column_values(values, "a value") for name, values in others.items()}
+        if "lemmas" in data:
+            texts(data["lemmas"], "edits")
+            values["lemmas"] = tuple(map(_checked, data["lemmas"]))
         if not all(values.values()):
             raise ValueError("a task without values")
-        for edit in values.get("lemmas", ()):
-            _parse(edit)
-        return cls(values)
+        return cls({name: values[name] for name in data})
 
 
 def _columns(sentence: Sentence) -> list[tuple[str, Sequence[str | None]]]:
@@ -166,6 +171,14 @@ def edited(form: str, edit: str) -> str:
     if first + last > len(source):
         return form
     return before + source[first : len(source) - last] + after or form
+
+
+def _checked(edit: str) -> str:
+    """An edit whose parts can stand in a column of a treebank."""
+    parsed = _parse(edit)
+    for part in (parsed,) if isinstance(parsed, str) else (f"{parsed[3]}.", f"{parsed[4]}."):
+        column_value(part, "a lemma")
+    return edit
 
 
 def _parse(edit: str) -> str | tuple[str, int, int, str, str]:

@@ -1,8 +1,8 @@
 """Transformers of the BERT family: BERT, RoBERTa, ELECTRA and their like, by their configuration alone.
 
 Post-normalised layers of self-attention and a two-layer network (Devlin et al. 2019). The weights have the names that
-Hugging Face's files give them, so `load` needs no table but the prefix. RoBERTa numbers its positions from behind the padding;
-ELECTRA may have embeddings smaller than its layers.
+Hugging Face's files give them, so `load` needs no table but the prefix. RoBERTa numbers its positions from behind the
+padding; ELECTRA may have embeddings smaller than its layers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class _Embeddings(nn.Module):
     def forward(self, subwords: Tensor) -> Tensor:
         places = torch.arange(self.first, self.first + subwords.shape[1], device=subwords.device)
         x = self.word_embeddings(subwords) + self.position_embeddings(places) + self.token_type_embeddings.weight[0]
-        return self.dropout(self.LayerNorm(x))
+        result: Tensor = self.dropout(self.LayerNorm(x))
+        return result
 
 
 class _SelfAttention(nn.Module):
@@ -46,7 +47,8 @@ class _SelfAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         batch, length, size = x.shape
         q, k, v = (
-            part(x).reshape(batch, length, self.heads, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
+            part(x).reshape(batch, length, self.heads, -1).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
         )
         rate = self.dropout if self.training else 0.0
         found = scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=rate)
@@ -81,6 +83,12 @@ class _Layer(nn.Module):
         return result
 
 
+class _Layers(nn.Module):
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList([_Layer(config) for _ in range(config["num_hidden_layers"])])
+
+
 class BertEncoder(nn.Module):
     """From subwords (W, T) to vectors (W, T, size)."""
 
@@ -90,7 +98,7 @@ class BertEncoder(nn.Module):
         own = config.get("embedding_size") or config["hidden_size"]
         if own != config["hidden_size"]:
             self.embeddings_project = nn.Linear(own, config["hidden_size"])
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList([_Layer(config) for _ in range(config["num_hidden_layers"])])})
+        self.encoder = _Layers(config)
         self.size = int(config["hidden_size"])
         self.padding = int(config.get("pad_token_id") or 0)
 
@@ -99,17 +107,21 @@ class BertEncoder(nn.Module):
         x = self.embeddings(subwords)
         if hasattr(self, "embeddings_project"):
             x = self.embeddings_project(x)
-        for layer in self.encoder["layer"]:
+        for layer in self.encoder.layer:
             x = layer(x, mask)
         result: Tensor = x
         return result
 
     def depth_of(self, name: str) -> int:
         """How many layers are above a parameter: 0 for the last layer's own."""
-        layers = len(self.encoder["layer"])
+        layers = len(self.encoder.layer)
         return layers - 1 - int(name.split(".")[2]) if name.startswith("encoder.layer.") else layers
 
 
 def first_position(config: Mapping[str, Any]) -> int:
     """RoBERTa's positions begin behind its padding's number."""
-    return int(config.get("pad_token_id") or 0) + 1 if "roberta" in config["model_type"] or config["model_type"] == "camembert" else 0
+    return (
+        int(config.get("pad_token_id") or 0) + 1
+        if "roberta" in config["model_type"] or config["model_type"] == "camembert"
+        else 0
+    )

@@ -37,7 +37,13 @@ class LstmEncoder(nn.Module):
     """`sizes` has how many numbers each column of the reader has."""
 
     def __init__(
-        self, sizes: Mapping[str, int], *, embedding: int = 128, hidden: int = 400, layers: int = 3, dropout: float = 0.33
+        self,
+        sizes: Mapping[str, int],
+        *,
+        embedding: int = 128,
+        hidden: int = 400,
+        layers: int = 3,
+        dropout: float = 0.33,
     ) -> None:
         super().__init__()
         self.columns = tuple(sizes)
@@ -52,6 +58,7 @@ class LstmEncoder(nn.Module):
                 self.embeddings[name] = nn.Embedding(size, embedding, padding_idx=0)
             width += embedding
         for table in self.embeddings.values():
+            assert isinstance(table, nn.Embedding)
             nn.init.normal_(table.weight, std=table.weight.shape[1] ** -0.5)
             nn.init.zeros_(table.weight[0])
         widths = [width, *[2 * hidden] * (layers - 1)]
@@ -75,7 +82,7 @@ class LstmEncoder(nn.Module):
         """The vectors of one column; whole columns of some words are dropped in training."""
         if self.training and self.dropout and name in ("words", "lemmas"):
             numbers = numbers.where(torch.rand(numbers.shape, device=numbers.device) > self.dropout / 2, UNKNOWN)
-        found = self.embeddings[name](numbers)
+        found: Tensor = self.embeddings[name](numbers)
         if name == "feats":
             found = found.sum(dim=2)
         if name == "characters":

@@ -1,7 +1,7 @@
 """A pretrained encoder from a folder in Hugging Face's format: config.json, model.safetensors, tokenizer.json.
 
-Nothing is downloaded, and nothing in the folder is executed: weights are read from safetensors only, the architecture is
-one of those in this package.
+Nothing is downloaded, and nothing in the folder is executed: weights are read from safetensors only, the architecture
+is one of those in this package.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Folder:
         for name in _FILES:
             if not (folder / name).is_file():
                 raise ArchiveError(
-                    f"{folder}: has no {name}; give a folder with {', '.join(_FILES)}, as Hugging Face's models have them"
+                    f"{folder}: has no {name}; give a folder with {', '.join(_FILES)}, as models of Hugging Face have"
                 )
         config = _read_json(folder / "config.json")
         kind = config.get("model_type") if isinstance(config, dict) else None
@@ -67,7 +67,9 @@ class Folder:
                 names = set(file.keys())
                 prefix = next((p for p in bert.PREFIXES if f"{p}embeddings.word_embeddings.weight" in names), None)
                 if prefix is None:
-                    raise ArchiveError(f"{self.path}: model.safetensors has no embeddings; it is of another architecture")
+                    raise ArchiveError(
+                        f"{self.path}: model.safetensors has no embeddings; it is of another architecture"
+                    )
                 wanted = encoder.state_dict()
                 missing = [name for name in wanted if f"{prefix}{name}" not in names]
                 if missing:
@@ -77,7 +79,9 @@ class Folder:
             raise ArchiveError(f"{self.path}: model.safetensors is damaged ({error!s:.80}); copy it again") from None
         for name, tensor in found.items():
             if tensor.shape != wanted[name].shape:
-                raise ArchiveError(f"{self.path}: {name} is {tuple(tensor.shape)}, by config.json {tuple(wanted[name].shape)}")
+                raise ArchiveError(
+                    f"{self.path}: {name} is {tuple(tensor.shape)}, by config.json {tuple(wanted[name].shape)}"
+                )
         encoder.load_state_dict(found)
 
 
@@ -101,4 +105,5 @@ class TransformerEncoder(nn.Module):
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         found = self.model(inputs["subwords"]).reshape(-1, self.size)
         words = inputs["words"]
-        return found[words[..., 0]] * 0.5 + found[words[..., 1]] * 0.5
+        means: Tensor = found[words[..., 0]] * 0.5 + found[words[..., 1]] * 0.5
+        return means
