@@ -22,6 +22,7 @@ _GROUP = "headway.model_kinds"
 _KINDS: dict[str, str | type[Any]] = {
     "arc": "headway.models.arc_model:ArcModel",
     "higher-order": "headway.models.higher_order_model:HigherOrderModel",
+    "neural": "headway.neural.model:NeuralModel",
     "grammar": "headway.models.grammar_model:GrammarModel",
     "coreference": "headway.coreference.model:CoreferenceModel",
 }

@@ -1,0 +1,248 @@
+"""A neural parser in use: a reader, a network on ONNX Runtime, exact trees; tags and labels from the same network.
+
+    sentences --reader--> batches --network--> arc scores --decoder--> trees --network--> labels
+
+Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.archive import Archive
+from headway.arrays import Ints, TreeClass
+from headway.errors import ArchiveError
+from headway.inference.batch import groups_by_length
+from headway.models.composed import DecodedTree
+from headway.models.description import labels_table
+from headway.models.protocol import Description, Options, Prediction, Task
+from headway.models.root_labels import mask_labels, roots_of
+from headway.models.saved import about_of, trees_of
+from headway.models.tree_decoder import TreeDecoder
+from headway.neural.lexicon import LexiconReader
+from headway.neural.reading import Reader
+from headway.neural.session import Session
+from headway.neural.subwords import SubwordReader
+from headway.neural.targets import Tasks
+from headway.parallel import Executor
+from headway.saved_values import mapping, number
+from headway.treebank import Sentence
+
+Outputs = Mapping[str, NDArray[np.float32]]
+
+_READERS: Mapping[str, type[LexiconReader | SubwordReader]] = {
+    reader.kind: reader for reader in (LexiconReader, SubwordReader)
+}
+_CELLS = 80_000  # subwords times subwords of a batch, padding included: what is fastest
+_ROWS = 256  # words whose labels are scored at once: their products fit the cache
+
+
+@dataclass(frozen=True)
+class NeuralModel:
+    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children."""
+
+    reader: Reader
+    network: Session
+    labels: Session | None
+    tasks: Tasks
+    decoder: TreeDecoder
+    about: Mapping[str, Any]
+    roots: tuple[str, ...] = ()
+    temperature: float = 1.0
+
+    kind: ClassVar[str] = "neural"
+    task: ClassVar[Task] = "parsing"
+
+    @classmethod
+    def of_graphs(
+        cls,
+        reader: Reader,
+        tasks: Tasks,
+        network: bytes,
+        labels: bytes | None,
+        trees: TreeClass,
+        about: Mapping[str, Any],
+        roots: tuple[str, ...] = (),
+        temperature: float = 1.0,
+    ) -> NeuralModel:
+        """A model of what `headway.neural.export` makes; a ValueError where the graphs do not fit the rest."""
+        if (labels is None) != (not tasks.labels):
+            raise ValueError("there is a network for labels without labels, or labels without one")
+        outputs = [
+            "arcs",
+            *(["label_heads", "label_modifiers"] if tasks.labels else []),
+            *(["tags"] if tasks.tags else []),
+        ]
+        return cls(
+            reader,
+            Session(network, reader.inputs, outputs),
+            None if labels is None else Session(labels, ("heads", "modifiers"), ("labels",)),
+            tasks,
+            TreeDecoder(trees),
+            about,
+            roots,
+            temperature,
+        )
+
+    @property
+    def trees(self) -> TreeClass:
+        return self.decoder.trees
+
+    def with_trees(self, trees: TreeClass) -> NeuralModel:
+        """The same weights, for trees of another class."""
+        return replace(self, decoder=replace(self.decoder, trees=trees))
+
+    @property
+    def requires(self) -> frozenset[str]:
+        return self.reader.requires
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """The columns that it predicts with the tree."""
+        return self.tasks.names_of_columns
+
+    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+        """The trees of some sentences, in their order."""
+        reading = self.reader.read(given)
+        groups = list(groups_by_length(reading.sizes, _CELLS))
+        scored = executor.map(lambda which: self._scores(reading.batch(which), reading.lengths[which]), groups)
+        found: dict[int, Prediction] = {}
+        for which, outputs in zip(groups, scored, strict=True):
+            some = [given[i] for i in which.tolist()]
+            found |= zip(which.tolist(), self._predicted(some, outputs, options, executor), strict=True)
+        return [found[i] for i in range(len(given))]
+
+    def _scores(self, inputs: Mapping[str, NDArray[np.int64]], lengths: Ints) -> Outputs:
+        """What the network makes of a batch, its shapes checked."""
+        batch, nodes = len(lengths), int(lengths.max(initial=0)) + 1
+        width = sum(size for name, size in self.tasks.sizes.items() if name != "labels")
+        if nodes == 1:
+            return {"arcs": np.zeros((batch, 1, 1), np.float32), "tags": np.zeros((batch, 1, width), np.float32)}
+        found = self.network.run(inputs)
+        fits = found["arcs"].shape == (batch, nodes, nodes) and all(
+            scores.shape[:2] == (batch, nodes) for scores in found.values()
+        )
+        if not fits or (width and found["tags"].shape[2] != width):
+            raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+        return found
+
+    def _predicted(
+        self, sentences: Sequence[Sentence], outputs: Outputs, options: Options, executor: Executor
+    ) -> list[Prediction]:
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        arcs = outputs["arcs"].astype(np.float64) / self.temperature
+        trees = self.decoder.decode(arcs, lengths, options, executor)
+        ends = [0, *accumulate(lengths.tolist())]
+        rows, words = (np.concatenate(parts) for parts in _cells(lengths))
+        labels = self._labels(trees, outputs, rows, words) if self.labels and len(rows) else None
+        values = self._values(outputs["tags"][rows, words]) if self.tasks.tags else {}
+        found = []
+        for sentence, tree, (start, end) in zip(sentences, trees, pairwise(ends), strict=True):
+            names = None if self.labels is None else (None, *(labels[start:end] if labels else ()))
+            own = {name: numbers[start:end] for name, numbers in values.items()}
+            columns = self.tasks.columns(sentence.forms, own) if own else None
+            found.append(Prediction(tree.heads, names, tree.distribution, tree.status, tree.gap, columns=columns))
+        return found
+
+    def _labels(self, trees: Sequence[DecodedTree], outputs: Outputs, rows: Ints, words: Ints) -> list[str]:
+        """The label of every word, one sentence after the other; `rows` and `words` say where each is in the batch."""
+        assert self.labels is not None
+        heads = np.concatenate([tree.heads[1:] for tree in trees])
+        own, above = outputs["label_modifiers"][rows, words], outputs["label_heads"][rows, heads]
+        scores = np.concatenate(
+            [
+                self.labels.run({"heads": above[start : start + _ROWS], "modifiers": own[start : start + _ROWS]})[
+                    "labels"
+                ]
+                for start in range(0, len(rows), _ROWS)
+            ]
+        )
+        names = self.tasks.labels
+        if scores.shape != (len(rows), len(names)):
+            raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+        return [names[k] for k in mask_labels(scores, heads, names, self.roots).argmax(axis=1).tolist()]
+
+    def _values(self, scores: NDArray[np.float32]) -> dict[str, list[int]]:
+        """The number of the best value of every word (M, K), by task."""
+        sizes = [self.tasks.sizes[name] for name in self.tasks.tags]
+        edges = pairwise(accumulate(sizes, initial=0))
+        return {
+            name: scores[:, start:end].argmax(axis=1).tolist()
+            for name, (start, end) in zip(self.tasks.tags, edges, strict=True)
+        }
+
+    def describe(self) -> Description:
+        sizes, labels = self.tasks.sizes, self.tasks.labels
+        weights = len(self.network.graph) + (len(self.labels.graph) if self.labels else 0)
+        return Description(
+            rows=(
+                ("model", self.kind),
+                ("trees", str(self.trees)),
+                ("reads", self.reader.description),
+                ("network", f"{weights / 1e6:.1f} MB"),
+                ("temperature", f"{self.temperature:.4g}"),
+            ),
+            tables=(labels_table(labels),),
+            data={
+                "model": self.kind,
+                "about": dict(self.about),
+                **self.trees._asdict(),
+                "labels": list(labels),
+                "values": sizes,
+                "bytes": weights,
+                "temperature": self.temperature,
+                "tags": sizes.get("upos", sizes.get("xpos", 0)),
+            },
+        )
+
+    def to_archive(self) -> Archive:
+        """The graphs as bytes, what is read and what is found as JSON."""
+        data = {
+            "about": dict(self.about),
+            **self.trees._asdict(),
+            "reader": {"kind": self.reader.kind, **self.reader.to_data()},
+            "tasks": self.tasks.to_data(),
+            "roots": list(self.roots),
+            "temperature": self.temperature,
+        }
+        graphs = {"network": self.network, "labels": self.labels}
+        arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
+        return Archive(self.kind, data, arrays)
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> NeuralModel:
+        """The model that was saved; a built-in error of lookup or value where the archive is damaged."""
+        data = archive.data
+        reader = mapping(data["reader"], "the reader")
+        tasks = Tasks.from_data(mapping(data["tasks"], "the tasks"))
+        temperature = number(data["temperature"], "the temperature")
+        if not 1e-6 <= temperature <= 1e6:
+            raise ValueError(f"the temperature is {temperature:g}, which no calibration gives")
+        return cls.of_graphs(
+            _READERS[reader["kind"]].from_data(reader),
+            tasks,
+            _bytes(archive, "network"),
+            _bytes(archive, "labels") if tasks.labels else None,
+            trees_of(data),
+            about_of(data),
+            roots_of(data, tasks.labels),
+            temperature,
+        )
+
+
+def _cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:
+    """The row and the place of every word of a padded batch, sentence by sentence."""
+    return [np.full(n, b) for b, n in enumerate(lengths.tolist())], [np.arange(1, n + 1) for n in lengths.tolist()]
+
+
+def _bytes(archive: Archive, name: str) -> bytes:
+    array = archive.arrays[name]
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise ValueError(f"{name} is no row of bytes")
+    return array.tobytes()

@@ -1,0 +1,68 @@
+"""A graph that runs on ONNX Runtime: one session, which any number of threads may share.
+
+Each run takes one thread; several batches at once take several. A graph is looked at before the runtime reads it
+(`headway.neural.graph_check`), and comes from memory: neither the disk nor a network is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import ArchiveError
+from headway.extras import require_extra
+from headway.neural.graph_check import check_graph
+
+_MOST_BYTES = 1 << 31
+_QUIET = 4  # of the runtime's own log: fatal errors only, since ours say what is wrong
+
+
+class Session:
+    """`inputs` and `outputs` are the names that the graph must have, in any order."""
+
+    def __init__(self, graph: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        require_extra("onnxruntime", "neural", "a neural model")
+        if len(graph) > _MOST_BYTES:
+            raise ValueError(f"the graph has {len(graph)} bytes, more than any network of Headway")
+        check_graph(graph)
+        self.graph, self.inputs, self.outputs = graph, tuple(inputs), tuple(outputs)
+        self._session = _opened(graph)
+        for what, own, wanted in (
+            ("inputs", self._session.get_inputs(), self.inputs),
+            ("outputs", self._session.get_outputs(), self.outputs),
+        ):
+            names = sorted(each.name for each in own)
+            if names != sorted(wanted):
+                raise ValueError(f"the graph has the {what} {', '.join(names)[:60]}, not {', '.join(sorted(wanted))}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Session, (self.graph, self.inputs, self.outputs)
+
+    def run(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+        """The outputs by name."""
+        try:
+            found = self._session.run(self.outputs, inputs)
+        except Exception as error:  # the runtime raises bare ones
+            raise ArchiveError(
+                f"the network of the model cannot be run ({_cause(error)}); save the model again"
+            ) from None
+        return dict(zip(self.outputs, found, strict=True))
+
+
+def _opened(graph: bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = _QUIET
+    try:
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime raises bare ones
+        raise ValueError(f"the runtime refuses the graph: {_cause(error)}") from None
+
+
+def _cause(error: Exception) -> str:
+    return " ".join(str(error).split())[:120]

@@ -1,0 +1,362 @@
+"""Neural parsers in use: parsed, saved, loaded, damaged; everything that other parsers do."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="networks are trained with torch")
+pytest.importorskip("onnx", reason="graphs are made with onnx")
+pytest.importorskip("onnxruntime", reason="graphs run on onnxruntime")
+pytest.importorskip("tokenizers", reason="subwords are cut by tokenizers")
+
+from headway import Parser, Sentence
+from headway.archive import Archive, load_archive, save_archive
+from headway.arrays import TreeClass
+from headway.errors import ArchiveError, HeadwayError, TrainingError
+from headway.inference import TreeDistribution
+from headway.models.protocol import Options
+from headway.models.stretches import MOST_WORDS
+from headway.neural.model import NeuralModel
+from headway.parallel import SERIAL, Threads
+from tests.cli.conftest import run
+from tests.neural.tiny import exported, fit, model_of, network_of, sentence_of, sentences, torch_outputs
+
+TREES = sentences()
+PLAIN = [Sentence.from_words(tree.forms) for tree in TREES]
+COLUMNS = ("lemmas", "upos", "xpos", "feats")
+
+
+def trained(name, steps=100):
+    reader, tasks, network = network_of(name, TREES)
+    fit(network, reader, tasks, TREES, steps)
+    return reader, network, exported(reader, tasks, network)
+
+
+@pytest.fixture(scope="module", params=["lstm", "bert"])
+def parts(request):
+    return trained(request.param)
+
+
+@pytest.fixture(scope="module")
+def parser(parts):
+    return Parser(parts[2])
+
+
+@pytest.fixture(scope="module")
+def path(parser, tmp_path_factory):
+    made = tmp_path_factory.mktemp("neural") / "tiny.headway"
+    parser.save(made)
+    return made
+
+
+def words(found, gold, column):
+    pairs = [pair for a, b in zip(found, gold, strict=True) for pair in zip(column(a), column(b), strict=True)]
+    return np.mean([a == b for a, b in pairs])
+
+
+def test_a_trained_parser_finds_trees_labels_and_tags(parser):
+    found = [parsed.sentence for parsed in parser.parse(PLAIN)]
+    assert words(found, TREES, lambda s: s.heads[1:].tolist()) > 0.9
+    assert words(found, TREES, lambda s: s.labels[1:]) > 0.9
+    for name in COLUMNS:
+        assert words(found, TREES, lambda s, name=name: getattr(s, name)) > 0.9, name
+    assert [len(sentence) for sentence in found] == [len(sentence) for sentence in TREES]
+
+
+def test_trees_and_probabilities_are_those_of_the_scores(parts):
+    """By the network itself and the exact distribution, sentence by sentence; with float weights, the same."""
+    reader, network, model = parts
+    model = exported(reader, model.tasks, network, quantised=False)
+    reading = reader.read(TREES)
+    for i, found in enumerate(model.predict(PLAIN[:6], Options(), SERIAL)):
+        arcs = torch_outputs(network, reading.batch(np.array([i])))["arcs"][0].astype(np.float64) / 1.5
+        expected = TreeDistribution(arcs, projective=False, single_root=True)
+        np.testing.assert_array_equal(found.heads, expected.argmax())
+        np.testing.assert_allclose(found.distribution.marginals, expected.marginals, atol=1e-3)
+
+
+def test_the_temperature_divides_scores(parts):
+    model = parts[2]
+    [cold], [warm] = (replace(model, temperature=t).predict(PLAIN[3:4], Options(), SERIAL) for t in (0.5, 50.0))
+    np.testing.assert_array_equal(cold.heads, warm.heads)
+    assert cold.distribution.log_prob(cold.heads) > warm.distribution.log_prob(cold.heads) + 1
+
+
+def test_classes_of_trees(parser):
+    rng = np.random.default_rng(5)
+    scrambled = [Sentence.from_words(rng.permutation(tree.forms).tolist()) for tree in TREES]
+    for projective in (True, False):
+        for found in parser.with_projective(projective).parse(scrambled):
+            assert (found.heads == 0).sum() == 1
+    several = replace(parser, model=parser.model.with_trees(TreeClass(projective=False, single_root=False)))
+    assert several.model.trees.single_root is False
+    assert all(found.status == "EXACT" for found in several.parse(PLAIN))
+
+
+def test_the_root_has_its_label_and_no_other_word_has_it(parts):
+    untrained = model_of("lstm", TREES)
+    for found in untrained.predict(PLAIN, Options(), SERIAL):
+        assert all(
+            (label == "root") == (head == 0) for label, head in zip(found.labels[1:], found.heads[1:], strict=True)
+        )
+
+
+def test_the_same_in_any_order_company_and_number_of_threads(parser):
+    alone = [parser.parse(sentence).to_conllu() for sentence in PLAIN]
+    assert [found.to_conllu() for found in parser.parse(PLAIN)] == alone
+    assert [found.to_conllu() for found in parser.parse(PLAIN[::-1])][::-1] == alone
+    assert [found.to_conllu() for found in parser.parse(PLAIN, threads=2)] == alone
+
+
+def test_empty_sentences(parser):
+    empty = Sentence.from_words([])
+    for given in ([empty], [empty, PLAIN[0], empty, PLAIN[3]], []):
+        assert [len(found.sentence) for found in parser.parse(given)] == [len(each) for each in given]
+    assert parser.parse(empty).sentence.labels == (None,)
+
+
+def test_tokens_and_tags(parser):
+    assert not parser.needs_tags
+    assert parser.gives_tags
+    found = parser.parse(["the", "dog", "sees", "a", "cats"])
+    assert found.sentence.upos == ("DET", "NOUN", "VERB", "DET", "NOUN")
+    assert found.sentence.lemmas == ("the", "dog", "see", "a", "cat")
+
+
+def test_tags_that_are_given_stay_unless_they_are_to_be_replaced(parser):
+    own = Sentence.from_words(["the", "dog", "sees"], upos=["X"] * 3, xpos=["Y"] * 3, lemmas=["l"] * 3)
+    found = parser.parse(own).sentence
+    assert (found.upos, found.xpos, found.lemmas, found.feats) == (own.upos, own.xpos, own.lemmas, own.feats)
+    half = replace(own, xpos=("_",) * 3)
+    found = parser.parse(half).sentence
+    assert (found.upos, found.lemmas, found.xpos) == (own.upos, own.lemmas, ("DT", "NN", "VBZ"))
+    assert found.feats != own.feats
+    assert parser.parse(own, retag=True).sentence.upos == ("DET", "NOUN", "VERB")
+
+
+def test_a_model_that_reads_tags_needs_them():
+    parser = Parser(model_of("tags", TREES))
+    assert parser.needs_tags
+    assert not parser.gives_tags
+    assert parser.model.requires == {"words", "tags"}
+    with pytest.raises(TrainingError, match="tags"):
+        parser.parse(["the", "dog"])
+    found = parser.parse(TREES[0]).sentence
+    assert found.upos == TREES[0].upos
+    assert dict(parser.describe().rows)["tagger"] == "none: trained on gold tags"
+
+
+def test_tags_are_read_where_they_are_given():
+    model = model_of("tags", TREES)
+    other = replace(TREES[0], upos=TREES[0].upos[::-1], xpos=TREES[0].xpos[::-1])
+    one, two = (found.distribution.marginals for found in model.predict([TREES[0], other], Options(), SERIAL))
+    assert np.abs(one - two).max() > 1e-3
+
+
+def test_probabilities_confidence_and_the_least_expected_loss(parser):
+    for plain, risky in zip(parser.parse(PLAIN[:8]), parser.parse(PLAIN[:8], mbr=True), strict=True):
+        np.testing.assert_allclose(plain.marginals[:, 1:].sum(axis=0), 1)
+        assert 0 <= plain.confidence.arcs.min() <= plain.confidence.arcs.max() <= 1
+        expected = [found.marginals[found.heads[1:], np.arange(1, len(found.heads))].sum() for found in (plain, risky)]
+        assert expected[1] >= expected[0] - 1e-9
+        assert plain.is_proved
+
+
+def test_outputs(parser):
+    found = parser.parse(PLAIN[1])
+    assert found.to_conllu().count("\t") == 9 * len(PLAIN[1])
+    assert json.dumps(found.to_json())
+    assert "<svg" in found.to_svg()
+
+
+def test_very_long_sentences_keep_their_tags(parser):
+    rng = np.random.default_rng(0)
+    long = sentence_of(rng, 1 + MOST_WORDS // 6 + 40)
+    assert len(long) > MOST_WORDS
+    found, short = parser.parse([Sentence.from_words(long.forms), PLAIN[0]])
+    assert found.status == "IN_STRETCHES"
+    assert words([found.sentence], [long], lambda s: s.upos) > 0.9
+    assert words([found.sentence], [long], lambda s: s.lemmas) > 0.9
+    assert short.sentence.upos == TREES[0].upos
+
+
+def test_what_is_saved_is_loaded(parser, path, tmp_path):
+    loaded = Parser.load(path)
+    assert isinstance(loaded.model, NeuralModel)
+    assert [found.to_conllu() for found in loaded.parse(PLAIN)] == [found.to_conllu() for found in parser.parse(PLAIN)]
+    assert loaded.model.temperature == 1.5
+    assert loaded.model.about == {"settings": {"seed": 1}}
+    assert loaded.describe() == parser.describe()
+    loaded.save(tmp_path / "again.headway")
+    assert (tmp_path / "again.headway").read_bytes() == path.read_bytes()
+
+
+def test_it_is_copied_between_processes(parser):
+    copied = pickle.loads(pickle.dumps(parser))
+    assert copied.parse(PLAIN[0]).to_conllu() == parser.parse(PLAIN[0]).to_conllu()
+
+
+def test_parsing_needs_neither_torch_nor_onnx(path):
+    code = (
+        "import sys; sys.modules['torch'] = sys.modules['onnx'] = None\n"
+        f"from headway import Parser; print(Parser.load({str(path)!r}).parse(['the', 'dog']).sentence.upos)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "('DET', 'NOUN')\n"
+    assert done.stderr == ""
+
+
+def test_describe(parser):
+    rows = dict(parser.describe().rows)
+    assert rows["model"] == "neural"
+    assert rows["tags"] == "with the tree: feats, lemmas, upos, xpos"
+    assert parser.describe().data["tags"] == 4
+    assert json.dumps(parser.describe().data)
+
+
+def test_commands(path, tmp_path):
+    text = tmp_path / "plain.conllu"
+    text.write_text("".join(sentence.to_conllu() for sentence in PLAIN[:4]))
+    gold = tmp_path / "gold.conllu"
+    gold.write_text("".join(sentence.to_conllu() for sentence in TREES[:4]))
+    assert "neural" in run("info", path).output
+    assert "NOUN" in run("parse", path, text).output
+    assert "EXACT" in run("parse", path, text, "--status").output
+    assert "NOUN" in run("parse", path, gold, "--retag", "--marginals", "--mbr").output
+    run("parse", path, text, "-o", tmp_path / "system.conllu")
+    assert "LAS" in run("evaluate", gold, tmp_path / "system.conllu").output
+    run("draw", text, "--model", path, "-o", tmp_path / "tree.svg")
+    assert "<svg" in (tmp_path / "tree.svg").read_text()
+
+
+def test_spacy(path):
+    spacy = pytest.importorskip("spacy")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("headway", config={"model": str(path)})
+    doc = nlp("the dog sees a cats")
+    assert [token.pos_ for token in doc] == ["DET", "NOUN", "VERB", "DET", "NOUN"]
+    assert [token.lemma_ for token in doc] == ["the", "dog", "see", "a", "cat"]
+    assert doc[2].dep_ == "ROOT"
+
+
+def changed(path, tmp_path, data=None, arrays=None):
+    archive = load_archive(path)
+    head = {name: value for name, value in archive.data.items() if name not in ("headway", "kind")}
+    made = Archive(archive.kind, {**head, **(data or {})}, {**archive.arrays, **(arrays or {})})
+    save_archive(made, tmp_path / "changed.headway")
+    return tmp_path / "changed.headway"
+
+
+def refused(path):
+    with pytest.raises(ArchiveError) as caught:
+        Parser.load(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 260
+    return message
+
+
+def test_damaged_values_are_one_sentence(path, tmp_path):
+    archive = load_archive(path)
+    tasks, reader = archive.data["tasks"], archive.data["reader"]
+    for data, cause in [
+        ({"tasks": {**tasks, "upos": [*tasks["upos"][1:], 3]}}, "a value"),
+        ({"tasks": {**tasks, "upos": []}}, "without values"),
+        ({"tasks": {**tasks, "lemmas": ["x"]}}, ""),
+        ({"tasks": {**tasks, "lemmas": ["k 0 0 \ta\nb"]}}, "a lemma"),
+        ({"tasks": {**tasks, "lemmas": ["= "]}}, "a lemma"),
+        ({"tasks": {**tasks, "labels": ["a\tb"]}}, "a value"),
+        ({"tasks": {name: values for name, values in tasks.items() if name != "labels"}}, "outputs"),
+        ({"tasks": []}, "the tasks"),
+        ({"temperature": 0}, "temperature"),
+        ({"temperature": "1"}, "temperature"),
+        ({"roots": 3}, "root"),
+        ({"projective": 1}, "projective"),
+        ({"about": 1}, "about"),
+        ({"reader": {}}, "kind"),
+        ({"reader": {**reader, "kind": "other"}}, "other"),
+        ({"reader": {"kind": "lexicon", "values": {"words": ["a"], "eval": ["b"]}}}, "columns"),
+        ({"reader": {"kind": "lexicon", "values": {"words": ["a"]}}}, "inputs"),
+        (
+            {
+                "reader": {
+                    "kind": "subwords",
+                    "tokenizer": "{",
+                    "longest": 9,
+                    "start": 0,
+                    "end": 0,
+                    "padding": 0,
+                    "unknown": 0,
+                }
+            },
+            "tokenizer",
+        ),
+        ({"reader": {"kind": "subwords", "tokenizer": 3}}, "tokenizer"),
+    ]:
+        assert cause in refused(changed(path, tmp_path, data)), data
+
+
+def test_damaged_graphs_are_one_sentence(path, tmp_path):
+    graph = load_archive(path).arrays["network"]
+    for network, cause in [
+        (graph[:-10], "cut short"),
+        (graph[:0], "graph"),
+        (np.zeros(100, np.uint8), "graph"),
+        (graph.astype(np.float32), "bytes"),
+        (graph.reshape(1, -1), "bytes"),
+        (load_archive(path).arrays["labels"], "inputs"),
+    ]:
+        assert cause in refused(changed(path, tmp_path, arrays={"network": network}))
+
+
+def test_flipped_bytes_of_the_file_are_one_sentence(path, tmp_path):
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    copy = tmp_path / "flipped.headway"
+    for at in rng.integers(0, len(content), 40).tolist():
+        copy.write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
+        try:
+            Parser.load(copy)  # some bytes of a zip file mean nothing
+        except HeadwayError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_scores_of_another_shape_are_one_sentence(path, tmp_path):
+    tasks = load_archive(path).data["tasks"]
+    fewer = Parser.load(changed(path, tmp_path, {"tasks": {**tasks, "upos": tasks["upos"][:-1]}}))
+    with pytest.raises(ArchiveError, match="another shape"):
+        fewer.parse(["the", "dog"])
+    fewer = Parser.load(changed(path, tmp_path, {"tasks": {**tasks, "labels": tasks["labels"][:-1]}}))
+    with pytest.raises(ArchiveError, match="another shape"):
+        fewer.parse(["the", "dog"])
+
+
+def test_numbers_beyond_the_embeddings_are_one_sentence(tmp_path):
+    model = model_of("bert", TREES)
+    parser = Parser(replace(model, reader=replace(model.reader, start=10_000)))
+    with pytest.raises(ArchiveError, match="cannot be run"):
+        parser.parse(["the", "dog"])
+
+
+def test_a_missing_runtime_is_named(path, monkeypatch):
+    from headway import extras
+    from headway.errors import MissingExtraError
+
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'headway\[neural\]'"):
+        Parser.load(path)
+
+
+def test_threads_share_the_session(parts):
+    model = parts[2]
+    one, two = (model.predict(PLAIN, Options(), executor) for executor in (SERIAL, Threads(2)))
+    assert all((a.heads == b.heads).all() and a.columns == b.columns for a, b in zip(one, two, strict=True))
