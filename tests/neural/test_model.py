@@ -272,7 +272,7 @@ def test_damaged_values_are_one_sentence(path, tmp_path):
         ({"tasks": {**tasks, "upos": [*tasks["upos"][1:], 3]}}, "a value"),
         ({"tasks": {**tasks, "upos": []}}, "without values"),
         ({"tasks": {**tasks, "lemmas": ["x"]}}, ""),
-        ({"tasks": {**tasks, "lemmas": ["k 0 0 \ta\nb"]}}, "a lemma"),
+        ({"tasks": {**tasks, "lemmas": ["k 0 0 0 a\nb"]}}, "a value"),
         ({"tasks": {**tasks, "lemmas": ["= "]}}, "a lemma"),
         ({"tasks": {**tasks, "labels": ["a\tb"]}}, "a value"),
         ({"tasks": {name: values for name, values in tasks.items() if name != "labels"}}, "outputs"),

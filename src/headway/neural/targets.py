@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.saved_values import column_value, column_values, texts
+from headway.saved_values import column_value, column_values
 from headway.treebank import Sentence
 
 NONE = "_"
@@ -109,14 +109,12 @@ class Tasks:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Tasks:
         """The tasks that were saved."""
-        others = {name: values for name, values in data.items() if name != "lemmas"}
-        values = {column_value(name, "a task"): column_values(values, "a value") for name, values in others.items()}
-        if "lemmas" in data:
-            texts(data["lemmas"], "edits")
-            values["lemmas"] = tuple(map(_checked, data["lemmas"]))
+        values = {column_value(name, "a task"): column_values(values, "a value") for name, values in data.items()}
         if not all(values.values()):
             raise ValueError("a task without values")
-        return cls({name: values[name] for name in data})
+        for edit in values.get("lemmas", ()):
+            _parse(edit)
+        return cls(values)
 
 
 def _columns(sentence: Sentence) -> list[tuple[str, Sequence[str | None]]]:
@@ -173,20 +171,12 @@ def edited(form: str, edit: str) -> str:
     return before + source[first : len(source) - last] + after or form
 
 
-def _checked(edit: str) -> str:
-    """An edit whose parts can stand in a column of a treebank."""
-    parsed = _parse(edit)
-    for part in (parsed,) if isinstance(parsed, str) else (f"{parsed[3]}.", f"{parsed[4]}."):
-        column_value(part, "a lemma")
-    return edit
-
-
 def _parse(edit: str) -> str | tuple[str, int, int, str, str]:
-    if edit.startswith("= "):
+    if edit.startswith("= ") and len(edit) > 2:
         return edit[2:]
     case, *numbers, ends = edit.split(" ", 4)
-    if case not in ("k", "l") or not all(number.isdecimal() for number in numbers):
-        raise ValueError("an edit that is none")
+    if case not in ("k", "l") or len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
+        raise ValueError(f"{edit[:40]!r} is no edit that makes a lemma")
     first, last, before = map(int, numbers)
     return case, first, last, ends[:before], ends[before:]
 
