@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import headway
 from headway.cli import constrain, coref, draw, evaluate, induce, info, options, parse, reproduce, train, tune
 from headway.coreference.settings import ResolverSettings
-from headway.declared import Option, choices_of, setting
+from headway.declared import Option, choices_of, require_choices, setting
 from headway.errors import HeadwayError, TrainingError
 from headway.training.grammar_settings import GrammarSettings, Method
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
@@ -322,6 +322,39 @@ def test_flags_and_choices_become_values() -> None:
     assert (refused.exit_code, len(found)) == (2, 3)
     assert "dark colours are not loud; choose one" in refused.output
     assert "[default: (by the weather)]" in " ".join(runner.invoke(app, ["--help"]).output.split())
+
+
+def test_a_file_says_what_options_do_not(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Colours:
+        bright: bool = setting(True, "Dark colours.", off="dark")
+        paint_layers: int = setting(1, "How many.", minimum=1)
+        hue: Literal["red", "blue"] = setting("red", "The hue.")
+
+        def complete(self) -> Colours:
+            require_choices(self)
+            return self
+
+    found: list[dict[str, Any]] = []
+    app = typer.Typer(rich_markup_mode=None)
+
+    def paint(name: str, *, settings: dict[str, Any]) -> None:
+        found.append(settings)
+
+    app.command()(options.with_settings(Colours, from_file=True)(paint))
+    runner, file = CliRunner(), tmp_path / "own.toml"
+    file.write_text('paint-layers = 3\nhue = "blue"\nbright = false\n')
+    assert runner.invoke(app, ["a", "--config", str(file), "--hue", "red"]).exit_code == 0
+    assert found == [{"bright": False, "paint_layers": 3, "hue": "red"}]
+    for text, cause in (
+        ("layers = 3", "no setting 'layers'"),
+        ("hue = ", "no TOML"),
+        ('hue = "pink"', "hue is 'pink'"),
+    ):
+        file.write_text(text)
+        refused = runner.invoke(app, ["a", "--config", str(file)])
+        assert refused.exit_code == 2
+        assert cause in " ".join(refused.output.split())
 
 
 def test_numbers_shown_for_grammars_are_those_of_the_library() -> None:

@@ -23,7 +23,9 @@ def reader(longest: int = 64) -> SubwordReader:
         tokenizers.models.WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]")
     )
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made.post_processor = tokenizers.processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     return SubwordReader.from_files(made.to_str(), {"pad_token_id": 0}, longest)
 
 

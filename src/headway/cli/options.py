@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import inspect
 import os
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import Field, fields
@@ -50,13 +51,28 @@ SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip malformed 
 Command = Callable[..., None]
 
 
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A TOML file of settings, by their options' names; options that are given count for more.",
+        show_default=False,
+    ),
+]
+
+
 def with_settings(
-    kind: type, *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = (), **defaults: Any
+    kind: type,
+    *,
+    only: tuple[str, ...] | None = None,
+    without: tuple[str, ...] = (),
+    from_file: bool = False,
+    **defaults: Any,
 ) -> Callable[[Command], Command]:
     """Give a command an option for every field of a dataclass of settings, in place of its parameter `settings`.
 
     The command gets a dictionary of the fields' values, checked before anything is read. `only` and `without` choose
-    among the fields; `defaults` are a command's own.
+    among the fields; `defaults` are a command's own. With `from_file`, a file may say what the options do not.
     """
     chosen = [each for each in fields(kind) if (only is None or each.name in only) and each.name not in without]
     hints = hints_of(kind)
@@ -65,10 +81,17 @@ def with_settings(
         own = inspect.signature(command, eval_str=True)
         given = [each for each in own.parameters.values() if each.name != "settings"]
         made = [_parameter(each, kind, hints[each.name], defaults) for each in chosen]
+        if from_file:
+            made += [_keyword("config", ConfigOption, None), _keyword("context", typer.Context)]
 
         @wraps(command)
         def run(**values: Any) -> None:
+            config, context = values.pop("config", None), values.pop("context", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
+            if config is not None:
+                read = _settings_of(config, {each.name for each in chosen})
+                typed = {each.name for each in chosen if _is_given(context, _name(each))}
+                settings |= {name: value for name, value in read.items() if name not in typed}
             with refusing_settings():
                 kind(**{**defaults, **settings}).complete()
             command(**values, settings=settings)
@@ -87,6 +110,33 @@ def refusing_settings() -> Iterator[None]:
         yield
     except TrainingError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _is_given(context: typer.Context, parameter: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _settings_of(path: Path, known: set[str]) -> dict[str, Any]:
+    """The settings of a TOML file, by their names; hyphens are underscores."""
+    try:
+        read = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", str(path)) from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise typer.BadParameter(f"{path}: no TOML ({error}); write lines such as: epochs = 20") from None
+    found = {name.replace("-", "_"): value for name, value in read.items()}
+    for name in found:
+        if name not in known:
+            raise typer.BadParameter(
+                f"{path}: there is no setting {name!r}; the settings are {', '.join(sorted(known))}"
+            )
+    return found
 
 
 def _name(setting: Field[Any]) -> str:
@@ -117,7 +167,7 @@ def _parameter(setting: Field[Any], kind: type, hint: Any, defaults: Mapping[str
     if option.default is not None and default is None:
         more["show_default"] = option.default
     annotation = Annotated[hint, typer.Option(*words, **more)]
-    return inspect.Parameter(_name(setting), inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return _keyword(_name(setting), annotation, default)
 
 
 def require_inputs(*names: str | None) -> None:

@@ -16,7 +16,7 @@ from headway.cli.progress import training_progress
 from headway.cli.signals import if_interrupted
 from headway.cli.tables import counted
 from headway.errors import CheckpointError, printable
-from headway.training.settings import Settings
+from headway.training.settings import NEURAL, Settings
 
 if TYPE_CHECKING:
     from headway.learning.monitor import Show
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "headway train train.conllu --dev dev.conllu -o model.headway",
     "headway train train.conllu --dev dev.conllu --model grandsibling -o model.headway",
+    "headway train train.conllu --dev dev.conllu --model neural --encoder minilm/ -o model.headway",
+    "headway train train.conllu --dev dev.conllu --config settings.toml -o model.headway",
     "headway train train.conll.gz --learner loglinear --projective --labels none -o model.headway",
     "headway train few.conllu --text many.conllu --learner loglinear -o model.headway",
     "headway train train.conllu --templates mine.txt --epochs 20 --threads 4 -o model.headway",
 )
 
 
-@options.with_settings(Settings, without=("criterion",))
+@options.with_settings(Settings, without=("criterion",), from_file=True)
 def train(
     train: options.TrainArgument,
     *,
@@ -135,7 +137,8 @@ def _figures(settings: Mapping[str, Any], about: Mapping[str, Any], rules: int |
     dev = next(entry["dev"] for entry in about["history"] if entry["pass"] == best)
     given = [] if rules is None else [counted(rules, "rule")]
     score = [] if dev is None else [f"dev UAS {dev:.2f} without punctuation"]
-    return [settings["learner"], *given, f"C {settings['c']:g}", f"pass {best} of {settings['epochs']}", *score]
+    c = [] if settings["model"] == NEURAL else [f"C {settings['c']:g}"]
+    return [settings["learner"], *given, *c, f"pass {best} of {settings['epochs']}", *score]
 
 
 def _pruning(found: Mapping[str, Any] | None) -> list[str]:

@@ -189,7 +189,7 @@ class Fitting:
 
     `text` are sentences without trees, whose entropy, per word and times `entropy[0]`, of order `entropy[1]`, is added
     to the loss. The first `_LIKELY` of all steps are by likelihood where the loss, as the expected one, has many local
-    optima. A batch that does not fit the GPU's memory is taken in smaller pieces from then on, which give the same gradient.
+    optima. A batch that does not fit the GPU's memory is taken in pieces from then on, which give the same gradient.
     """
 
     network: Network
@@ -307,7 +307,9 @@ class Fitting:
         like = {str(i): weight for i, weight in enumerate(weights)}
         moments = {name: unflat(state.arrays[name], like) for name in _MOMENTS}
         step = torch.tensor(float(state.data["step"]))
-        by_number = {i: {"step": step.clone(), **{name: moments[name][str(i)] for name in _MOMENTS}} for i in range(len(weights))}
+        by_number = {
+            i: {"step": step.clone(), **{name: moments[name][str(i)] for name in _MOMENTS}} for i in range(len(weights))
+        }
         self.optimiser.load_state_dict({**kept, "state": by_number})
         torch.set_rng_state(torch.from_numpy(state.arrays["random_cpu"].copy()))
         if "random_gpu" in state.arrays:

@@ -104,4 +104,3 @@ def _arcs(heads: Tensor, scores: Tensor) -> Tensor:
     """1 for the arcs of trees, 0 for others (B, N+1, N+1); words without a head have none."""
     place = torch.arange(scores.shape[1], device=heads.device)
     return (heads[:, None, :] == place[:, None]).to(scores.dtype)
-

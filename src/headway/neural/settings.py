@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class NetworkSettings:
     """Sizes, rates and passes. `batch` counts words or subwords; `encoder_rate` is for pretrained weights.
 
-    Rates rise over the first `warm_up` of all steps and then fall to zero in a straight line; each layer of a pretrained
-    encoder learns `layer_decay` times as fast as the one above it. What is kept is an average of the weights over the
-    last `1 / (1 - averaging)` steps or so.
+    Rates rise over the first `warm_up` of all steps and then fall to zero in a straight line; each layer of a
+    pretrained encoder learns `layer_decay` times as fast as the one above it. What is kept is an average of the weights
+    over the last `1 / (1 - averaging)` steps or so.
     """
 
     epochs: int = 20

@@ -25,12 +25,26 @@ from headway.arrays import Bools, TreeClass
 from headway.errors import TrainingError
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
+from headway.models.protocol import Options
+from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
-from headway.neural.fitting import Annotated, Fitting, Scores, State, evaluate, flat, unflat
+from headway.neural.export import export
+from headway.neural.fitting import (
+    Annotated,
+    Fitting,
+    Scores,
+    State,
+    batch_of,
+    batches,
+    evaluate,
+    flat,
+    unflat,
+)
 from headway.neural.lexicon import LexiconReader
-from headway.neural.losses import LOSSES, Loss, partial_log_likelihood
+from headway.neural.losses import LOSSES, Loss, log_likelihood, partial_log_likelihood
+from headway.neural.model import NeuralModel
 from headway.neural.network import Network
 from headway.neural.reading import Reader
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
@@ -78,6 +92,78 @@ class Fitted:
     weights: dict[str, torch.Tensor]
     history: list[dict[str, Any]]
     best_pass: int
+
+
+def train_neural_model(data: TrainingData, settings: Settings, run: Run) -> NeuralModel:
+    """A parser whose scorer is a network, with weights of one byte each."""
+    device = _device(settings)
+    with deterministic():
+        prepared = prepare(data, settings, device)
+        fitted = fit(prepared, settings, run, device)
+        prepared.network.load_state_dict(fitted.weights)
+        prepared.network.eval()
+        temperature = 1.0 if prepared.dev is None else temperature_of(prepared, settings.trees, device)
+    prepared.network.cpu()
+    said = about(settings, fitted, data, temperature=temperature)
+    float32 = model_of(prepared, settings, data, said, temperature, quantised=False)
+    int8 = model_of(prepared, settings, data, said, temperature, quantised=True)
+    if data.dev is None:
+        return int8
+    figures = {name: attachment(model, data.dev, run) for name, model in (("float32", float32), ("int8", int8))}
+    return replace(int8, about={**said, "rounding": figures})
+
+
+def model_of(
+    prepared: Prepared,
+    settings: Settings,
+    data: TrainingData,
+    said: dict[str, Any],
+    temperature: float,
+    *,
+    quantised: bool,
+) -> NeuralModel:
+    """The model of a network; `quantised` weights take one byte each."""
+    graphs = export(prepared.network, quantised=quantised)
+    roots = roots_among(prepared.tasks.labels, data.roots)
+    return NeuralModel.of_graphs(
+        prepared.reader, prepared.tasks, graphs.network, graphs.labels, settings.trees, said, roots, temperature
+    )
+
+
+def attachment(model: NeuralModel, dev: Sequence[Sentence], run: Run) -> dict[str, float]:
+    """UAS and LAS of a model on development trees, without punctuation."""
+    found = model.predict(dev, Options(), run.executor)
+    right = np.zeros(2, np.int64)
+    counted = scored_words(dev)
+    for sentence, own, words in zip(dev, found, counted, strict=True):
+        assert sentence.heads is not None
+        assert sentence.labels is not None
+        heads = (own.heads == sentence.heads) & words[: len(own.heads)]
+        same = [x == y for x, y in zip(own.labels or sentence.labels, sentence.labels, strict=True)]
+        right += heads.sum(), (heads & same).sum()
+    uas, las = (100 * right / max(1, int(counted.sum()))).tolist()
+    return {"uas": uas, "las": las}
+
+
+@torch.no_grad()
+def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -> float:
+    """The number that arc scores are divided by for the development trees to be most likely."""
+    from scipy.optimize import minimize_scalar
+
+    assert prepared.dev is not None
+    scored = []
+    for which in batches(prepared.dev.reading.sizes, _LARGER * prepared.sizes.batch, None):
+        batch = batch_of(prepared.dev, which, device)
+        scored.append((prepared.network(batch.inputs).arcs, batch.heads, batch.lengths))
+
+    def loss(exponent: float) -> float:
+        total = 0.0
+        for arcs, heads, lengths in scored:
+            losses = log_likelihood(arcs / float(np.exp(exponent)), heads, lengths, trees)
+            total += float(losses[losses.isfinite()].sum())  # trees of another class have none
+        return total
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 0.01}).x))
 
 
 def prepare(data: TrainingData, settings: Settings, device: torch.device) -> Prepared:
@@ -248,4 +334,3 @@ def _device(settings: Settings) -> torch.device:
         raise TrainingError("there is no GPU that torch can use; train with --device cpu")
     on_gpu = settings.device == "cuda" or (settings.device == "auto" and torch.cuda.is_available())
     return torch.device("cuda" if on_gpu else "cpu")
-

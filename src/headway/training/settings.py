@@ -17,9 +17,7 @@ from headway.learning.choices import Criterion, Optimiser
 if TYPE_CHECKING:
     from headway.arrays import TreeClass
 
-TreeLearner = Literal[
-    "perceptron", "margin", "loglinear", "eg", "eg-loglinear", "expected-loss", "cross-entropy"
-]
+TreeLearner = Literal["perceptron", "margin", "loglinear", "eg", "eg-loglinear", "expected-loss", "cross-entropy"]
 LearnerName = Literal[TreeLearner, "constraints"]
 LabelChoice = Literal["after", "joint", "none"]
 TagChoice = Literal["predicted", "gold"]
@@ -147,7 +145,9 @@ class Settings:
         "model.safetensors).",
         metavar="lstm|DIR",
     )
-    batch: int | None = setting(None, "Words or subwords of a network's batch.", metavar="N", minimum=1, default="2500, 2048")
+    batch: int | None = setting(
+        None, "Words or subwords of a network's batch.", metavar="N", minimum=1, default="2500, 2048"
+    )
     rate: float | None = setting(None, "Learning rate of a network.", metavar="X", minimum=0, default="2e-3, 1e-3")
     encoder_rate: float = setting(2e-4, "Learning rate of a pretrained encoder.", metavar="X", minimum=0)
     dropout: float = setting(0.33, "Share of a network's cells that a step leaves out.", metavar="X", minimum=0)

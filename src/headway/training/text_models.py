@@ -22,7 +22,7 @@ from headway.text.saved import segmenter_members, segmenter_of, tagger_members, 
 from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger, TaggerReport, has_tags, jackknifed
 from headway.training.data import TrainingData, checksum
-from headway.training.settings import Settings
+from headway.training.settings import NEURAL, Settings
 from headway.training.stages import Run, Saved
 from headway.treebank import Sentence
 
@@ -54,7 +54,8 @@ def train_text_models(
     if Segmenter.can_learn(train):
         learn = partial(Segmenter.learn, train, seed=settings.seed)
         segmenter = run.stage("segmenter", learn, segmenter_members, segmenter_of)
-    if settings.tags == "gold" or not any(map(has_tags, train)) or not Tagger.can_learn(train):
+    tagged = settings.tags == "gold" or settings.model == NEURAL  # a network tags with the tree
+    if tagged or not any(map(has_tags, train)) or not Tagger.can_learn(train):
         return TextModels(None, segmenter), TrainingData(train, dev, text, clusters, checksum(train))
 
     def learn_tagger() -> Tagger:

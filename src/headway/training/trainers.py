@@ -11,9 +11,10 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from headway.errors import TrainingError
+from headway.extras import require_extra
 from headway.models.protocol import TreeModel
 from headway.training.data import TrainingData
-from headway.training.settings import Settings
+from headway.training.settings import NEURAL, Settings
 from headway.training.stages import Run
 
 _GROUP = "headway.trainers"
@@ -29,6 +30,7 @@ _TRAINERS: dict[str, str | Trainer] = {
     "arc": "headway.training.arc_trainer:train_arc_model",
     "sibling": "headway.training.higher_order_trainer:train_higher_order_model",
     "grandsibling": "headway.training.higher_order_trainer:train_higher_order_model",
+    NEURAL: "headway.neural.trainer:train_neural_model",
 }
 
 
@@ -37,6 +39,7 @@ _REQUIREMENTS = {
     "arc": "headway.training.arc_trainer:require_arcs",
     "sibling": "headway.training.higher_order_trainer:require_parts",
     "grandsibling": "headway.training.higher_order_trainer:require_parts",
+    NEURAL: "headway.neural.trainer:require_network",
 }
 
 
@@ -59,6 +62,9 @@ def trainer_of(name: str) -> Trainer:
 
 def require_trainable(settings: Settings) -> None:
     """Refuse, before data are read, an unknown model, and settings that it cannot be trained with."""
+    if settings.model == NEURAL:
+        for package in ("torch", "onnx", "onnxruntime"):
+            require_extra(package, "neural", "training a network")
     trainer_of(settings.model)
     if settings.model in _REQUIREMENTS:
         require_files(settings)

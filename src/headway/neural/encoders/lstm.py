@@ -10,9 +10,11 @@ last for both; O(n d²) for n words.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
 
 from headway.neural.lexicon import UNKNOWN
 
@@ -74,8 +76,8 @@ class LstmEncoder(nn.Module):
         turned = _turned(lengths, x.shape[1])
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
             there = forwards(x)[0]
-            back = backwards(x.gather(1, turned.expand(-1, -1, x.shape[2])))[0]
-            x = self.between(torch.cat([there, back.gather(1, turned.expand(-1, -1, back.shape[2]))], dim=-1))
+            back = backwards(_Turned.apply(x, turned))[0]
+            x = self.between(torch.cat([there, _Turned.apply(back, turned)], dim=-1))
         return nn.functional.pad(x, (0, 0, 1, 0))
 
     def _column(self, name: str, numbers: Tensor) -> Tensor:
@@ -107,6 +109,21 @@ def _lstm(width: int, hidden: int) -> nn.LSTM:
             if "bias_ih" in name:
                 nn.init.ones_(weight.data[hidden : 2 * hidden])
     return made
+
+
+class _Turned(Function):
+    """Rows in the order of `turned`, which is its own inverse. Torch's derivative of `gather` adds, which takes longer
+    if it is to give the same sum every time."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, turned: Tensor) -> Tensor:
+        context.save_for_backward(turned)
+        return x.gather(1, turned.expand(-1, -1, x.shape[2]))
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (turned,) = context.saved_tensors
+        return gradient.gather(1, turned.expand(-1, -1, gradient.shape[2])), None
 
 
 def _turned(lengths: Tensor, words: int) -> Tensor:
