@@ -1,13 +1,18 @@
 """ONNX graphs, put together operation by operation: what a trained network becomes so that parsing needs no torch.
 
-Weights are float32, or one byte each (`quantised`). A layer's bytes are in blocks of 128 weights of one output, each
-block with a scale of its own, and the runtime rounds the layer's inputs likewise, word by word (MatMulNBits). What is
-computed for a sentence therefore does not depend on the sentences that share its batch, as it would if a whole batch
-had one scale. Rows of embeddings and of recurrent weights have a scale each, and become floats before they are used.
+Weights are float32, or one byte each (`quantised`), with a scale for every output of a layer and every row of a table.
+What goes into a layer is rounded to bytes too, with a scale for every word. For x and the weights w of an output, with
+s = largest |x_k| / 127 and t = largest |w_k| / 127,
+
+    x·w  =  s t sum over k of round(x_k / s) round(w_k / t),  nearly
+
+so that what is computed for a sentence does not depend on the sentences that share its batch, as it would if the whole
+batch had one scale. Tables become floats before they are used.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +20,8 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 OPSET, IR, RUNTIME = 20, 10, "com.microsoft"
-_BLOCK = 128
-_INT8, _FLOAT = TensorProto.INT8, TensorProto.FLOAT
+_LEVELS, _TINY = 127, 1e-12
+_FLOAT = TensorProto.FLOAT
 
 Weights = NDArray[np.float32]
 
@@ -67,13 +72,26 @@ class GraphBuilder:
         if not self._quantised:
             product = self.apply("MatMul", x, self.constant(weights.T))
             return self.apply("Add", product, *given) if given else product
-        outputs, inputs = weights.shape
-        blocks = np.pad(weights, ((0, 0), (0, -inputs % _BLOCK))).reshape(outputs, -1, _BLOCK)
-        whole, scales = rounded(blocks)
-        shifted = (whole.astype(np.int16) + 128).astype(np.uint8)
-        operands = [x, self.constant(shifted), self.constant(scales[..., 0]), "", "", *given]
-        sizes = {"K": inputs, "N": outputs, "bits": 8, "block_size": _BLOCK, "accuracy_level": 4}
-        return self.apply("MatMulNBits", *(operands if given else operands[:3]), domain=RUNTIME, **sizes)
+        whole, scales = rounded(weights)
+        operands = (self.constant(whole.T), self._one, self.constant(scales[:, 0]), self._middle)
+        own, scale = self._rounded(x)
+        product = self.apply("Mul", self.apply("MatMulIntegerToFloat", own, *operands, domain=RUNTIME), scale)
+        return self.apply("Add", product, *given) if given else product
+
+    def _rounded(self, x: str) -> tuple[str, str]:
+        """x (.., K) as bytes around 128, and the scale (.., 1) of each row."""
+        largest = self.apply("ReduceMax", self.apply("Abs", x), self.integers(-1), keepdims=1)
+        some = self.apply("Add", largest, self.constant(np.array([_TINY], np.float32)))  # a row may be zero
+        scale = self.apply("Mul", some, self.constant(np.array([1 / _LEVELS], np.float32)))
+        return self.apply("QuantizeLinear", self.apply("Div", x, scale), self._one, self._middle), scale
+
+    @cached_property
+    def _one(self) -> str:
+        return self.constant(np.array(1, np.float32))
+
+    @cached_property
+    def _middle(self) -> str:
+        return self.constant(np.array(128, np.uint8))
 
     def rows(self, table: Weights, numbers: str) -> str:
         """The rows of a table that `numbers` (..) ask for, (.., D)."""
@@ -112,5 +130,5 @@ def rounded(weights: Weights) -> tuple[NDArray[np.int8], Weights]:
     [[64, -127]]
     """
     largest = np.abs(weights).max(axis=-1, keepdims=True)
-    scales = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+    scales = np.where(largest > 0, largest / _LEVELS, 1).astype(np.float32)
     return np.rint(weights / scales).astype(np.int8), scales

@@ -16,15 +16,12 @@ import numpy as np
 from headway.saved_values import numbers_in_range
 
 RUNTIME = "com.microsoft"
-OPERATIONS = frozenset(
-    {
-        *(("", name) for name in ("Add", "Cast", "Concat", "Conv", "Equal", "Expand", "Gather", "Gelu", "Greater")),
-        *(("", name) for name in ("Identity", "LSTM", "LayerNormalization", "LeakyRelu", "MatMul", "Mul", "Not")),
-        *(("", name) for name in ("ReduceMax", "ReduceMean", "ReduceSum", "Reshape", "Shape", "Slice", "Split")),
-        *(("", name) for name in ("Squeeze", "Transpose", "Unsqueeze")),
-        *((RUNTIME, name) for name in ("MatMulNBits", "MultiHeadAttention")),
-    }
-)
+_OURS = {
+    "": "Abs Add Cast Concat Conv Div Equal Expand Gather Gelu Greater Identity LSTM LayerNormalization LeakyRelu "
+    "MatMul Mul Not QuantizeLinear ReduceMax ReduceMean ReduceSum Reshape Shape Slice Split Squeeze Transpose Unsqueeze",
+    RUNTIME: "MatMulIntegerToFloat MultiHeadAttention",
+}
+OPERATIONS = frozenset((domain, name) for domain, names in _OURS.items() for name in names.split())
 _MOST_NODES = 5_000
 _MOST_FIELDS = 200_000
 

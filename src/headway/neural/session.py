@@ -6,10 +6,12 @@ Each run takes one thread; several batches at once take several. A graph is look
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from llvmlite.binding import get_host_cpu_features  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from headway.errors import ArchiveError
@@ -58,10 +60,20 @@ def _opened(graph: bytes) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
+    if _overflows():
+        options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises bare ones
         raise ValueError(f"the runtime refuses the graph: {_cause(error)}") from None
+
+
+def _overflows() -> bool:
+    """Whether this processor adds products of bytes in 16 bits, which is too few, unless it is told to be slow."""
+    features = get_host_cpu_features()
+    return platform.machine().lower() in ("x86_64", "amd64") and not (
+        features.get("avx512vnni") or features.get("avxvnni")
+    )
 
 
 def _cause(error: Exception) -> str:
