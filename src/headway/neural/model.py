@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from headway.archive import Archive
 from headway.arrays import Ints, TreeClass
 from headway.errors import ArchiveError
-from headway.inference.batch import groups_by_length
 from headway.models.composed import DecodedTree
 from headway.models.description import labels_table
 from headway.models.protocol import Description, Options, Prediction, Task
@@ -26,7 +25,7 @@ from headway.models.root_labels import mask_labels, roots_of
 from headway.models.saved import about_of, trees_of
 from headway.models.tree_decoder import TreeDecoder
 from headway.neural.lexicon import LexiconReader
-from headway.neural.reading import Reader
+from headway.neural.reading import Reader, groups_by_size
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
@@ -39,8 +38,8 @@ Outputs = Mapping[str, NDArray[np.float32]]
 _READERS: Mapping[str, type[LexiconReader | SubwordReader]] = {
     reader.kind: reader for reader in (LexiconReader, SubwordReader)
 }
-_CELLS = 80_000  # subwords times subwords of a batch, padding included: what is fastest
-_ROWS = 256  # words whose labels are scored at once: their products fit the cache
+_MOST = 256  # subwords of a batch, padding included: what is fastest
+_ROWS = 128  # words whose labels are scored at once: their products fit the cache
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class NeuralModel:
     def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
         """The trees of some sentences, in their order."""
         reading = self.reader.read(given)
-        groups = list(groups_by_length(reading.sizes, _CELLS))
+        groups = list(groups_by_size(reading.sizes, _MOST))
         scored = executor.map(lambda which: self._scores(reading.batch(which), reading.lengths[which]), groups)
         found: dict[int, Prediction] = {}
         for which, outputs in zip(groups, scored, strict=True):

@@ -8,7 +8,7 @@ Words count from 1, as everywhere; row 0 of a word axis stands for the root and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -63,6 +63,22 @@ class Reader(Protocol):
     def to_data(self) -> dict[str, Any]:
         """Everything there is to know of it, as JSON."""
         ...
+
+
+def groups_by_size(sizes: Ints, most: int) -> Iterator[Ints]:
+    """Every sentence's position once, smallest first, in groups that have about `most` cells at most with padding.
+
+    >>> [group.tolist() for group in groups_by_size(np.array([3, 1, 1, 9]), 6)]
+    [[1, 2], [0], [3]]
+    """
+    order = np.argsort(sizes, kind="stable")
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * int(sizes[order[stop]]) <= most:
+            stop += 1
+        yield order[start:stop]
+        start = stop
 
 
 def padded(rows: Sequence[Sequence[int]], width: int, fill: int = 0) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from headway.treebank import Sentence
 
 NONE = "_"
 UNTAUGHT = -1  # what words are not trained on
+_REMEMBERED = 10_000  # combinations of features, and edits of lemmas
 FEATURE = "feats:"  # before a feature's name, in the names of tasks
 
 
@@ -93,12 +94,9 @@ class Tasks:
         columns: dict[str, tuple[str, ...]] = {name: tuple(found[name]) for name in ("upos", "xpos") if name in found}
         features = {name.removeprefix(FEATURE): v for name, v in found.items() if name.startswith(FEATURE)}
         if features:
-            rows = zip(*(features[name] for name in sorted(features, key=str.lower)), strict=True)
-            names = sorted(features, key=str.lower)
-            columns["feats"] = tuple(
-                "|".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value != NONE) or NONE
-                for row in rows
-            )
+            names = tuple(sorted(features, key=str.lower))
+            rows = zip(*(features[name] for name in names), strict=True)
+            columns["feats"] = tuple(_written(names, row) for row in rows)
         if "lemmas" in found:
             columns["lemmas"] = tuple(map(edited, forms, found["lemmas"]))
         return columns
@@ -115,6 +113,12 @@ class Tasks:
         for edit in values.get("lemmas", ()):
             _parse(edit)
         return cls(values)
+
+
+@lru_cache(_REMEMBERED)
+def _written(names: tuple[str, ...], values: tuple[str, ...]) -> str:
+    """The features of a word as one column."""
+    return "|".join(f"{name}={value}" for name, value in zip(names, values, strict=True) if value != NONE) or NONE
 
 
 def _columns(sentence: Sentence) -> list[tuple[str, Sequence[str | None]]]:
@@ -171,6 +175,7 @@ def edited(form: str, edit: str) -> str:
     return before + source[first : len(source) - last] + after or form
 
 
+@lru_cache(_REMEMBERED)
 def _parse(edit: str) -> str | tuple[str, int, int, str, str]:
     if edit.startswith("= ") and len(edit) > 2:
         return edit[2:]
