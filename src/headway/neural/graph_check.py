@@ -18,7 +18,8 @@ from headway.saved_values import numbers_in_range
 RUNTIME = "com.microsoft"
 _OURS = {
     "": "Abs Add Cast Concat Conv Div Equal Expand Gather Gelu Greater Identity LSTM LayerNormalization LeakyRelu "
-    "MatMul Mul Not QuantizeLinear ReduceMax ReduceMean ReduceSum Reshape Shape Slice Split Squeeze Transpose Unsqueeze",
+    "MatMul Mul Not QuantizeLinear ReduceMax ReduceMean ReduceSum Reshape Shape Slice Split Squeeze Transpose "
+    "Unsqueeze",
     RUNTIME: "MatMulIntegerToFloat MultiHeadAttention",
 }
 OPERATIONS = frozenset((domain, name) for domain, names in _OURS.items() for name in names.split())
