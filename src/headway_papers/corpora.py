@@ -125,7 +125,7 @@ def test_once(parser: Parser, corpus: Corpus, threads: int) -> Scores:
 
 def tune_then_train(corpus: Corpus, settings: dict[str, Any], threads: int) -> tuple[Tuning, Parser]:
     """Choose C and the pass on the held-out tenth, then train on everything with what was chosen."""
-    learner = Settings(**settings).learner
+    learner = Settings(**settings).method
     tuning = tune(corpus.train, grid=GRIDS[learner], held_out=HELD_OUT, threads=threads, **settings)
     parser = Parser.train(corpus.train, threads=threads, **asdict(tuning.settings))
     return tuning, parser.with_projective(tuning.projective)

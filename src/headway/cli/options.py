@@ -82,15 +82,15 @@ def with_settings(
         given = [each for each in own.parameters.values() if each.name != "settings"]
         made = [_parameter(each, kind, hints[each.name], defaults) for each in chosen]
         if from_file:
-            made += [_keyword("config", ConfigOption, None), _keyword("context", typer.Context)]
+            made += [_keyword("config", ConfigOption, None), _keyword("called", typer.Context)]
 
         @wraps(command)
         def run(**values: Any) -> None:
-            config, context = values.pop("config", None), values.pop("context", None)
+            config, called = values.pop("config", None), values.pop("called", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
             if config is not None:
                 read = _settings_of(config, {each.name for each in chosen})
-                typed = {each.name for each in chosen if _is_given(context, _name(each))}
+                typed = {each.name for each in chosen if _is_given(called, _name(each))}
                 settings |= {name: value for name, value in read.items() if name not in typed}
             with refusing_settings():
                 kind(**{**defaults, **settings}).complete()
@@ -116,9 +116,9 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _is_given(context: typer.Context, parameter: str) -> bool:
+def _is_given(called: typer.Context, parameter: str) -> bool:
     """Whether an option stands on the command line."""
-    source = context.get_parameter_source(parameter)
+    source = called.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"
 
 

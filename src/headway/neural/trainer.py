@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from torch import nn
 from headway import __version__
 from headway.archive import Archive
 from headway.arrays import Bools, TreeClass
-from headway.errors import TrainingError
+from headway.errors import ScoresError, TrainingError
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
@@ -242,7 +242,10 @@ def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) 
         file.read(lambda archive: _resume(archive, fitting, fitted))
     started = saved = time.monotonic()
     while fitting.passes < prepared.sizes.epochs and fitting.passes - fitted.best_pass < settings.patience:
-        loss, speed = fitting.run_pass()
+        try:
+            loss, speed = fitting.run_pass()
+        except ScoresError:
+            loss, speed = nan, 0.0
         if not isfinite(loss):
             raise TrainingError("the loss is not a number any more; lower the learning rate (--rate, --encoder-rate)")
         scores = _dev_scores(fitting, prepared, settings.trees, device)
@@ -282,7 +285,7 @@ def _remember(fitting: Fitting, fitted: Fitted, loss: float, scores: Scores | No
     """Keep the weights of the best pass: by LAS, or UAS where there are no labels; without dev data the last."""
     best = max((entry["chosen_by"] for entry in fitted.history), default=-1.0)
     chosen_by = float(fitting.passes) if scores is None else scores.las or scores.uas
-    entry = {"pass": fitting.passes, "loss": loss, "dev": None, "chosen_by": chosen_by}
+    entry: dict[str, Any] = {"pass": fitting.passes, "loss": loss, "dev": None, "chosen_by": chosen_by}
     if scores is not None:
         entry |= {"dev": scores.uas, "las": scores.las, "tags": scores.tags}
     fitted.history.append(entry)

@@ -44,7 +44,7 @@ DEFAULTS: dict[LearnerName, Defaults] = {
     "eg": Defaults(50, 0.01, "joint"),
     "eg-loglinear": Defaults(50, 0.1, "joint"),
     "expected-loss": Defaults(100, 3.0, "joint"),
-    "cross-entropy": Defaults(20, 0.0, "after"),
+    "cross-entropy": Defaults(20, 1.0, "after"),
     "constraints": Defaults(100, 100.0, "none"),
 }
 _PASSES = {True: 60, False: 20}  # of a network: with an encoder from scratch, and with a pretrained one
@@ -143,7 +143,7 @@ class Settings:
         LSTM,
         "Of a network: lstm, trained from scratch, or a folder with a pretrained encoder (config.json, tokenizer.json, "
         "model.safetensors).",
-        metavar="lstm|DIR",
+        metavar="NAME|DIR",
     )
     batch: int | None = setting(
         None, "Words or subwords of a network's batch.", metavar="N", minimum=1, default="2500, 2048"

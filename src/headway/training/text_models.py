@@ -54,8 +54,8 @@ def train_text_models(
     if Segmenter.can_learn(train):
         learn = partial(Segmenter.learn, train, seed=settings.seed)
         segmenter = run.stage("segmenter", learn, segmenter_members, segmenter_of)
-    tagged = settings.tags == "gold" or settings.model == NEURAL  # a network tags with the tree
-    if tagged or not any(map(has_tags, train)) or not Tagger.can_learn(train):
+    untagged = settings.tags == "gold" or settings.model == NEURAL  # a network tags with the tree
+    if untagged or not any(map(has_tags, train)) or not Tagger.can_learn(train):
         return TextModels(None, segmenter), TrainingData(train, dev, text, clusters, checksum(train))
 
     def learn_tagger() -> Tagger:

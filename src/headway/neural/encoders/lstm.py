@@ -76,8 +76,8 @@ class LstmEncoder(nn.Module):
         turned = _turned(lengths, x.shape[1])
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
             there = forwards(x)[0]
-            back = backwards(_Turned.apply(x, turned))[0]
-            x = self.between(torch.cat([there, _Turned.apply(back, turned)], dim=-1))
+            back = backwards(_turn(x, turned))[0]
+            x = self.between(torch.cat([there, _turn(back, turned)], dim=-1))
         return nn.functional.pad(x, (0, 0, 1, 0))
 
     def _column(self, name: str, numbers: Tensor) -> Tensor:
@@ -124,6 +124,11 @@ class _Turned(Function):
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (turned,) = context.saved_tensors
         return gradient.gather(1, turned.expand(-1, -1, gradient.shape[2])), None
+
+
+def _turn(x: Tensor, turned: Tensor) -> Tensor:
+    result: Tensor = _Turned.apply(x, turned)  # type: ignore[no-untyped-call]
+    return result
 
 
 def _turned(lengths: Tensor, words: int) -> Tensor:

@@ -1,0 +1,101 @@
+"""From a treebank to a neural parser and back from its file; what cannot be trained is refused in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+
+from headway import Parser, Sentence
+from headway.errors import ArchiveError, TrainingError
+from headway.neural import trainer
+from tests.neural.test_fitting import SMALL, treebank
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = trainer.network_settings
+    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+
+
+def trained(**settings: Any) -> Parser:
+    given = {"model": "neural", "epochs": 40, "dropout": 0.1, "rate": 1e-2, "device": "cpu"}
+    return Parser.train(treebank(), treebank(8, 1), **{**given, **settings})
+
+
+def test_a_parser_is_trained_saved_and_loaded(tmp_path: Path) -> None:
+    parser = trained()
+    parser.save(tmp_path / "m.headway")
+    again = Parser.load(tmp_path / "m.headway")
+    right = tagged = words = 0
+    for gold in treebank(8, 2):
+        bare = Sentence.from_words(gold.forms)
+        own, found = parser.parse(bare), again.parse(bare)
+        assert found.heads.tolist() == own.heads.tolist()
+        tagged += sum(map(str.__eq__, found.sentence.upos, gold.upos))
+        assert found.is_proved
+        assert found.confidence.arcs[1:].min() > 0
+        assert gold.heads is not None
+        right += int((found.heads[1:] == gold.heads[1:]).sum())
+        words += len(gold)
+    assert right / words > 0.95
+    assert tagged / words > 0.9
+    about = again.model.about
+    assert about["settings"]["learner"] == "loglinear"
+    assert set(about["rounding"]) == {"float32", "int8"}
+    assert about["rounding"]["int8"]["las"] > 90
+    assert parser.tagger is None
+    assert not parser.needs_tags
+
+
+def test_tags_may_be_given(tmp_path: Path) -> None:
+    parser = trained(tags="gold", epochs=3, labels="none")
+    assert parser.needs_tags
+    found = parser.parse(treebank(1)[0])
+    assert set(found.labels[1:]) == {"_"}
+
+
+def test_a_checkpoint_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = trained(epochs=3)
+    trained(epochs=3, checkpoint=tmp_path)
+
+    def never(*_: Any) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(trainer.Fitting, "run_pass", never)
+    assert trained(epochs=3, checkpoint=tmp_path).model.about == whole.model.about
+
+
+@pytest.mark.parametrize(
+    ("settings", "cause"),
+    [
+        ({"learner": "eg"}, "a network is trained with loglinear"),
+        ({"labels": "joint"}, "labels after the tree"),
+        ({"dropout": 1.0}, "expected less than 1"),
+        ({"rate": 1e9, "epochs": 2}, "lower the learning rate"),
+    ],
+)
+def test_what_cannot_be_trained(settings: dict[str, Any], cause: str) -> None:
+    with pytest.raises(TrainingError, match=cause):
+        trained(**settings)
+
+
+def test_cross_entropy_is_for_networks() -> None:
+    with pytest.raises(TrainingError, match="is for networks"):
+        Parser.train(treebank(4), model="arc", learner="cross-entropy")
+
+
+def test_folders_that_are_no_encoders(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match=r"has no config\.json"):
+        trained(encoder=str(tmp_path))
+    for name in ("tokenizer.json", "model.safetensors"):
+        (tmp_path / name).write_text("")
+    for text, cause in (("{", "is no JSON"), ("[]", "of the kind 'None'"), ('{"model_type": "gpt2"}', "'gpt2'")):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(ArchiveError, match=cause):
+            trained(encoder=str(tmp_path))
