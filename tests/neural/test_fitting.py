@@ -13,13 +13,15 @@ torch = pytest.importorskip("torch")
 from headway import Sentence
 from headway.arrays import TreeClass
 from headway.neural import fitting, trainer
-from headway.neural.fitting import batches
+from headway.neural.batching import batch_of, batches
 from headway.neural.losses import LOSSES
+from headway.neural.losses import entropy as entropies
+from headway.neural.objectives import TreeObjective
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
 from headway.training.stages import Run
 
-SMALL = {"embedding": 8, "hidden": 12, "layers": 2, "arc_size": 12, "label_size": 8, "batch": 16, "averaging": 0.8}
+SMALL = {"embedding": 8, "hidden": 12, "layers": 2, "arc_size": 12, "label_size": 8, "batch": 16, "averaging": 0.8, "tag_weight": 1.0}
 CPU = torch.device("cpu")
 
 
@@ -94,13 +96,14 @@ def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     """A GPU that is out of memory once, as a batch in pieces sees it."""
     chosen = settings(dropout=0.0)
     prepared = trainer.prepare(TrainingData(treebank()), chosen, CPU)
-    own = fitting.Fitting(prepared.network.eval(), prepared.train, prepared.loss, chosen.trees, prepared.sizes, CPU)
-    which = np.arange(10)
-    whole = own._gradient(which, None)
+    objective = TreeObjective(prepared.train, chosen.trees, prepared.loss, prepared.sizes)
+    own = fitting.Fitting(prepared.network.eval(), [objective], prepared.sizes, CPU)
+    which = [np.arange(10)]
+    whole = own._gradient(which)
     expected = [weight.grad.clone() for weight in prepared.network.parameters() if weight.grad is not None]
     own.optimiser.zero_grad()
     own.pieces = 4
-    torch.testing.assert_close(own._gradient(which, None), whole)
+    torch.testing.assert_close(own._gradient(which), whole)
     found = [weight.grad for weight in prepared.network.parameters() if weight.grad is not None]
     torch.testing.assert_close(found, expected)
 
@@ -113,7 +116,7 @@ def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(own, "_gradient", sometimes)
     own.pieces = 1
-    own._step(which, None)
+    own._step(which)
     assert own.pieces == 4
 
 
@@ -152,8 +155,8 @@ def test_text_is_made_certain() -> None:
         prepared.network.load_state_dict(found.weights)
         prepared.network.eval()
         assert prepared.text is not None
-        batch = fitting.batch_of(prepared.text, np.arange(30), CPU)
-        return float(fitting.entropy(prepared.network(batch.inputs).arcs, batch.lengths, trees).sum().detach())
+        batch = batch_of(prepared.text, np.arange(30), CPU)
+        return float(entropies(prepared.network(batch.inputs).arcs, batch.lengths, trees).sum().detach())
 
     assert entropy(5.0) < 0.7 * entropy(0.0)
 

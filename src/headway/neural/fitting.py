@@ -1,9 +1,9 @@
-"""Fitting a network to trees: batches, losses, steps, and the passes over them."""
+"""Fitting a network to its objectives: steps, rates, averaged weights, and the passes over the data."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,72 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from headway.arrays import Ints, TreeClass
+from headway.arrays import Ints
 from headway.errors import TrainingError
-from headway.neural.losses import Loss, entropy, expected_loss, partial_log_likelihood
-from headway.neural.network import Network, Outputs
-from headway.neural.reading import Reading
+from headway.neural.batching import batch_of, batches
+from headway.neural.network import Network
+from headway.neural.objectives import Objective
 from headway.neural.settings import NetworkSettings
-from headway.neural.targets import UNTAUGHT
-from headway.torch import TreeDistribution
-
-
-@dataclass(frozen=True)
-class Annotated:
-    """Sentences as the network reads them, their heads (S, N+1), and the number of every word's value for each task."""
-
-    reading: Reading
-    heads: NDArray[np.int64]
-    targets: Mapping[str, NDArray[np.int64]]
-
-    @property
-    def words(self) -> int:
-        return int(self.reading.lengths.sum())
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some of them, on a device."""
-
-    inputs: dict[str, Tensor]
-    lengths: Tensor
-    heads: Tensor
-    targets: dict[str, Tensor]
-
-
-def batch_of(data: Annotated, which: Ints, device: torch.device) -> Batch:
-    """Some sentences as tensors."""
-    nodes = int(data.reading.lengths[which].max(initial=0)) + 1
-
-    def sent(array: NDArray[Any]) -> Tensor:
-        made = torch.from_numpy(np.ascontiguousarray(array))
-        return made.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else made
-
-    inputs = {name: sent(array) for name, array in data.reading.batch(which).items()}
-    targets = {name: sent(array[which, :nodes]) for name, array in data.targets.items()}
-    return Batch(inputs, sent(data.reading.lengths[which]), sent(data.heads[which, :nodes]), targets)
-
-
-def batches(sizes: Ints, most: int, rng: np.random.Generator | None) -> Iterator[Ints]:
-    """Every sentence's position once, in batches of like sizes that have about `most` cells with padding.
-
-    With `rng`, sentences of nearly the same size are mixed, and batches come in any order.
-    """
-    noise = 0.0 if rng is None else rng.uniform(-0.1, 0.1, len(sizes)) * sizes + rng.uniform(0, 1, len(sizes))
-    order = np.argsort(sizes + noise, kind="stable")
-    found: list[Ints] = []
-    start = 0
-    while start < len(order):
-        stop, widest = start + 1, int(sizes[order[start]])
-        while stop < len(order):
-            widest = max(widest, int(sizes[order[stop]]))
-            if (stop + 1 - start) * widest > most:
-                break
-            stop += 1
-        found.append(order[start:stop])
-        start = stop
-    places = range(len(found)) if rng is None else rng.permutation(len(found))
-    yield from (found[place] for place in places)
 
 
 @dataclass
@@ -115,67 +55,6 @@ def optimiser_of(network: Network, settings: NetworkSettings) -> torch.optim.Ada
     return torch.optim.AdamW(made, betas=(0.9, settings.beta), eps=1e-8, fused=on_gpu)
 
 
-def loss_of(
-    network: Network, batch: Batch, loss: Loss, trees: TreeClass, settings: NetworkSettings, words: int
-) -> Tensor:
-    """The trees' loss, and the cross-entropy of labels and tags, divided by a number of words."""
-    found: Outputs = network(batch.inputs)
-    total = loss(found.arcs, batch.heads, batch.lengths, trees).sum() / words
-    for name, target in batch.targets.items():
-        if name == "labels":
-            scores = network.label_scores(batch.heads, found.label_heads, found.label_modifiers)
-        else:
-            scores = found.tags[name]
-        each = nn.functional.cross_entropy(
-            scores.flatten(0, 1),
-            target.flatten(),
-            ignore_index=UNTAUGHT,
-            reduction="sum",
-            label_smoothing=settings.smoothing,
-        )
-        total = total + (settings.label_weight if name == "labels" else settings.tag_weight) * each / words
-    return total
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Percentages of a treebank: right heads, right heads with right labels (`counted` words only), and right tags."""
-
-    uas: float
-    las: float
-    tags: dict[str, float]
-
-
-@torch.no_grad()
-def evaluate(
-    network: Network, data: Annotated, counted: NDArray[np.bool_], trees: TreeClass, device: torch.device, most: int
-) -> Scores:
-    """Parse and compare."""
-    network.eval()
-    right = torch.zeros(2, dtype=torch.int64, device=device)
-    tags: dict[str, Tensor] = {}
-    for which in batches(data.reading.sizes, most, None):
-        batch = batch_of(data, which, device)
-        found: Outputs = network(batch.inputs)
-        heads = TreeDistribution(found.arcs, batch.lengths, **trees._asdict(), validate_args=False).argmax()
-        words = torch.from_numpy(counted[which, : heads.shape[1]]).to(device)
-        good = (heads == batch.heads) & words
-        right[0] += good.sum()
-        if "labels" in batch.targets:
-            labels = network.label_scores(heads, found.label_heads, found.label_modifiers).argmax(dim=2)
-            right[1] += (good & (labels == batch.targets["labels"])).sum()
-        for name, scores in found.tags.items():
-            target = batch.targets[name]
-            same = ((scores.argmax(dim=2) == target) & (target != UNTAUGHT)).sum()
-            tags[name] = tags.get(name, 0) + same
-    total = max(1, int(counted.sum()))
-    uas, las = (100 * right / total).tolist()
-    return Scores(uas, las, {name: 100 * int(same) / max(1, data.words) for name, same in tags.items()})
-
-
-_LIKELY = 0.25
-
-
 class State(NamedTuple):
     """All that a training goes on from: arrays by name, and the state of what is random, as JSON."""
 
@@ -187,19 +66,14 @@ class State(NamedTuple):
 class Fitting:
     """A training: the network, and everything that changes from step to step.
 
-    `text` are sentences without trees, whose entropy, per word and times `entropy[0]`, of order `entropy[1]`, is added
-    to the loss. The first `_LIKELY` of all steps are by likelihood where the loss, as the expected one, has many local
-    optima. A batch that does not fit the GPU's memory is taken in pieces from then on, which give the same gradient.
+    A pass goes once over the sentences of the first objective; the others go round theirs meanwhile. A batch that does
+    not fit the GPU's memory is taken in pieces from then on, which give the same gradient.
     """
 
     network: Network
-    data: Annotated
-    loss: Loss
-    trees: TreeClass
+    objectives: Sequence[Objective]
     settings: NetworkSettings
     device: torch.device
-    text: Annotated | None = None
-    entropy: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         self.optimiser = optimiser_of(self.network, self.settings)
@@ -209,30 +83,29 @@ class Fitting:
         self.passes = 0
         self.step = 0
         self.pieces = 1
-        self.steps = self.settings.epochs * sum(1 for _ in self._batches(np.random.default_rng(0)))
+        one_pass = batches(self.objectives[0].data.reading.sizes, self.settings.batch, np.random.default_rng(0))
+        self.steps = self.settings.epochs * sum(1 for _ in one_pass)
 
     def run_pass(self) -> tuple[float, float]:
-        """One pass over the data: its mean loss, and words per second."""
+        """One pass over the data: its mean loss per word, and words per second."""
         started = time.monotonic()
         self.network.train()
         total = torch.zeros((), device=self.device)
         count = 0
-        text = self._texts()
-        for which in self._batches(self.rng):
+        data = self.objectives[0].data
+        others = [self._round(objective) for objective in self.objectives[1:]]
+        for which in batches(data.reading.sizes, self.settings.batch, self.rng):
             self.step += 1
             count += 1
             self._set_rates()
-            total += self._step(which, next(text, None))
+            total += self._step([which, *map(next, others)])
         self.passes += 1
         loss = float(total) / count  # waits for the GPU
-        return loss, self.data.words / (time.monotonic() - started)
+        return loss, data.words / (time.monotonic() - started)
 
-    def _batches(self, rng: np.random.Generator) -> Iterator[Ints]:
-        return batches(self.data.reading.sizes, self.settings.batch, rng)
-
-    def _texts(self) -> Iterator[Ints]:
-        while self.text is not None:
-            yield from batches(self.text.reading.sizes, self.settings.batch, self.rng)
+    def _round(self, objective: Objective) -> Iterator[Ints]:
+        while True:
+            yield from batches(objective.data.reading.sizes, self.settings.batch, self.rng)
 
     def _set_rates(self) -> None:
         warm = max(1.0, self.settings.warm_up * self.steps)
@@ -240,15 +113,15 @@ class Fitting:
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * min(self.step / warm, max(0.0, left))
 
-    def _step(self, which: Ints, text: Ints | None) -> Tensor:
+    def _step(self, which: Sequence[Ints]) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)
         while True:
             kept = torch.get_rng_state(), _gpu_rng(self.device)
             try:
-                loss = self._gradient(which, text)
+                loss = self._gradient(which)
                 break
             except torch.OutOfMemoryError:
-                if self.pieces >= len(which):
+                if self.pieces >= max(map(len, which)):
                     raise TrainingError(_TOO_LARGE) from None
             self.pieces *= 2
             self.optimiser.zero_grad(set_to_none=True)
@@ -260,27 +133,18 @@ class Fitting:
         self.average.add(self.network)
         return loss
 
-    def _gradient(self, which: Ints, text: Ints | None) -> Tensor:
-        words = int(self.data.reading.lengths[which].sum())
+    def _gradient(self, which: Sequence[Ints]) -> Tensor:
+        """Add up the gradient of one batch of each objective, per word; their losses together."""
         total = torch.zeros((), device=self.device)
-        for some in np.array_split(which, min(self.pieces, len(which))):
-            batch = batch_of(self.data, some, self.device)
-            loss = loss_of(self.network, batch, self._loss(), self.trees, self.settings, words)
-            loss.backward()
-            total += loss.detach()
-        if text is not None and self.text is not None:
-            words = int(self.text.reading.lengths[text].sum())
-            for some in np.array_split(text, min(self.pieces, len(text))):
-                batch = batch_of(self.text, some, self.device)
-                weight, order = self.entropy
-                found = entropy(self.network(batch.inputs).arcs, batch.lengths, self.trees, order)
-                loss = weight * found.sum() / words
+        done = self.step / self.steps
+        for objective, chosen in zip(self.objectives, which, strict=True):
+            words = max(1, int(objective.data.reading.lengths[chosen].sum()))
+            for some in np.array_split(chosen, min(self.pieces, len(chosen))):
+                batch = batch_of(objective.data, some, self.device)
+                loss = objective.loss(self.network, batch, some, done) / words
                 loss.backward()
                 total += loss.detach()
         return total
-
-    def _loss(self) -> Loss:
-        return partial_log_likelihood if self.loss is expected_loss and self.step <= _LIKELY * self.steps else self.loss
 
     def state(self) -> State:
         """To go on from in another process, on the same device, with the same results."""

@@ -28,25 +28,18 @@ from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
 from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
+from headway.neural.batching import Annotated, batch_of, batches
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
 from headway.neural.export import export
-from headway.neural.fitting import (
-    Annotated,
-    Fitting,
-    Scores,
-    State,
-    batch_of,
-    batches,
-    evaluate,
-    flat,
-    unflat,
-)
+from headway.neural.fitting import Fitting, State, flat, unflat
 from headway.neural.lexicon import LexiconReader
 from headway.neural.losses import LOSSES, Loss, log_likelihood, partial_log_likelihood
 from headway.neural.model import NeuralModel
 from headway.neural.network import Network
+from headway.neural.objectives import EntropyObjective, Objective, TreeObjective
 from headway.neural.reading import Reader
+from headway.neural.scoring import Scores, evaluate
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
 from headway.neural.targets import Tasks
 from headway.training.data import TrainingData, known_heads
@@ -229,13 +222,12 @@ def annotated(sentences: Sequence[Sentence], reader: Reader, tasks: Tasks) -> An
 
 def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) -> Fitted:
     """All passes, from the checkpoint on where there is one."""
-    entropy = (
-        ENTROPY_WEIGHT if settings.entropy_weight is None else settings.entropy_weight,
-        settings.entropy_order or ENTROPY_ORDER,
-    )
-    fitting = Fitting(
-        prepared.network, prepared.train, prepared.loss, settings.trees, prepared.sizes, device, prepared.text, entropy
-    )
+    objectives: list[Objective] = [TreeObjective(prepared.train, settings.trees, prepared.loss, prepared.sizes)]
+    if prepared.text is not None:
+        weight = ENTROPY_WEIGHT if settings.entropy_weight is None else settings.entropy_weight
+        order = settings.entropy_order or ENTROPY_ORDER
+        objectives.append(EntropyObjective(prepared.text, settings.trees, weight, order))
+    fitting = Fitting(prepared.network, objectives, prepared.sizes, device)
     file = None if run.checkpoint is None else run.checkpoint.file(_STAGE)
     fitted = Fitted({}, [], 0)
     if file is not None:

@@ -1,0 +1,73 @@
+"""Annotated sentences as a network is trained on them, in batches of like sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headway.arrays import Ints
+from headway.neural.reading import Reading
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """Sentences as the network reads them, their heads (S, N+1), and the number of every word's value for each task."""
+
+    reading: Reading
+    heads: NDArray[np.int64]
+    targets: Mapping[str, NDArray[np.int64]]
+
+    @property
+    def words(self) -> int:
+        return int(self.reading.lengths.sum())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some of them, on a device."""
+
+    inputs: dict[str, Tensor]
+    lengths: Tensor
+    heads: Tensor
+    targets: dict[str, Tensor]
+
+
+def batch_of(data: Annotated, which: Ints, device: torch.device) -> Batch:
+    """Some sentences as tensors."""
+    nodes = int(data.reading.lengths[which].max(initial=0)) + 1
+
+    def sent(array: NDArray[Any]) -> Tensor:
+        made = torch.from_numpy(np.ascontiguousarray(array))
+        return made.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else made
+
+    inputs = {name: sent(array) for name, array in data.reading.batch(which).items()}
+    targets = {name: sent(array[which, :nodes]) for name, array in data.targets.items()}
+    return Batch(inputs, sent(data.reading.lengths[which]), sent(data.heads[which, :nodes]), targets)
+
+
+def batches(sizes: Ints, most: int, rng: np.random.Generator | None) -> Iterator[Ints]:
+    """Every sentence's position once, in batches of like sizes that have about `most` cells with padding.
+
+    With `rng`, sentences of nearly the same size are mixed, and batches come in any order.
+    """
+    noise = 0.0 if rng is None else rng.uniform(-0.1, 0.1, len(sizes)) * sizes + rng.uniform(0, 1, len(sizes))
+    order = np.argsort(sizes + noise, kind="stable")
+    found: list[Ints] = []
+    start = 0
+    while start < len(order):
+        stop, widest = start + 1, int(sizes[order[start]])
+        while stop < len(order):
+            widest = max(widest, int(sizes[order[stop]]))
+            if (stop + 1 - start) * widest > most:
+                break
+            stop += 1
+        found.append(order[start:stop])
+        start = stop
+    places = range(len(found)) if rng is None else rng.permutation(len(found))
+    yield from (found[place] for place in places)

@@ -1,0 +1,79 @@
+"""What a network is fitted to, batch by batch: trees with labels and tags, or the certainty of plain text.
+
+An objective has sentences of its own and a loss of some of them. A training may have several, which take turns in every
+step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from headway.arrays import Ints, TreeClass
+from headway.neural.batching import Annotated, Batch
+from headway.neural.losses import Loss, entropy, expected_loss, partial_log_likelihood
+from headway.neural.network import Network, Outputs
+from headway.neural.settings import NetworkSettings
+from headway.neural.targets import UNTAUGHT
+
+_LIKELY = 0.25
+
+
+class Objective(Protocol):
+    """A loss of sentences."""
+
+    @property
+    def data(self) -> Annotated: ...
+
+    def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
+        """The sum over a batch of the sentences `which`; `done` is the share of all steps that has been made."""
+        ...
+
+
+@dataclass(frozen=True)
+class TreeObjective:
+    """The trees' loss, and the cross-entropy of labels and tags.
+
+    The first `_LIKELY` of all steps are by likelihood where the loss, as the expected one, has many local optima.
+    """
+
+    data: Annotated
+    trees: TreeClass
+    tree_loss: Loss
+    settings: NetworkSettings
+
+    def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
+        found: Outputs = network(batch.inputs)
+        early = self.tree_loss is expected_loss and done < _LIKELY
+        tree_loss = partial_log_likelihood if early else self.tree_loss
+        total = tree_loss(found.arcs, batch.heads, batch.lengths, self.trees).sum()
+        for name, target in batch.targets.items():
+            if name == "labels":
+                scores = network.label_scores(batch.heads, found.label_heads, found.label_modifiers)
+            else:
+                scores = found.tags[name]
+            each = nn.functional.cross_entropy(
+                scores.flatten(0, 1),
+                target.flatten(),
+                ignore_index=UNTAUGHT,
+                reduction="sum",
+                label_smoothing=self.settings.smoothing,
+            )
+            total = total + (self.settings.label_weight if name == "labels" else self.settings.tag_weight) * each
+        return total
+
+
+@dataclass(frozen=True)
+class EntropyObjective:
+    """The entropy of an order of sentences without trees, times a weight: to be certain of them (druck2009)."""
+
+    data: Annotated
+    trees: TreeClass
+    weight: float
+    order: float
+
+    def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
+        found: Outputs = network(batch.inputs)
+        return self.weight * entropy(found.arcs, batch.lengths, self.trees, self.order).sum()
