@@ -21,7 +21,10 @@ from headway.training.data import TrainingData
 from headway.training.settings import Settings
 from headway.training.stages import Run
 
-SMALL = {"embedding": 8, "hidden": 12, "layers": 2, "arc_size": 12, "label_size": 8, "batch": 16, "averaging": 0.8, "tag_weight": 1.0}
+SMALL = {
+    **{"embedding": 8, "hidden": 12, "layers": 2, "arc_size": 12, "label_size": 8},
+    **{"batch": 16, "averaging": 0.8, "tag_weight": 1.0},
+}
 CPU = torch.device("cpu")
 
 
