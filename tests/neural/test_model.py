@@ -347,6 +347,22 @@ def test_numbers_beyond_the_embeddings_are_one_sentence(tmp_path):
         parser.parse(["the", "dog"])
 
 
+def test_a_tokenizer_that_cannot_cut_a_word_is_one_sentence(tmp_path):
+    model = model_of("bert", TREES)
+    tokenizer = json.loads(model.reader.tokenizer)
+    tokenizer["model"]["unk_token"] = "[GONE]"
+    Parser(replace(model, reader=replace(model.reader, tokenizer=json.dumps(tokenizer)))).save(tmp_path / "m.headway")
+    with pytest.raises(ArchiveError, match="cannot cut"):
+        Parser.load(tmp_path / "m.headway").parse(["q"])
+
+
+def test_refusals_print_nothing(path, tmp_path, capfd):
+    graph = load_archive(path).arrays["network"].copy()
+    graph[graph.tobytes().index(b"v1_0") + 1] = 0xFE  # a name that is no text
+    refused(changed(path, tmp_path, arrays={"network": graph}))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_missing_runtime_is_named(path, monkeypatch):
     from headway import extras
     from headway.errors import MissingExtraError

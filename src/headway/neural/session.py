@@ -63,7 +63,8 @@ def _opened(graph: bytes) -> Any:
     if _overflows():
         options.add_session_config_entry("session.x64quantprecision", "1")
     try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        # Without a second attempt, which the runtime would announce on stdout.
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:  # the runtime raises bare ones
         raise ValueError(f"the runtime refuses the graph: {_cause(error)}") from None
 

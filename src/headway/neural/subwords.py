@@ -80,9 +80,11 @@ class SubwordReader:
         if len(self._known) > _REMEMBERED:
             self._known.clear()
         new = sorted(forms - self._known.keys())
-        for form, found in zip(
-            new, self._tokenizer.encode_batch([[f] for f in new], is_pretokenized=True), strict=True
-        ):
+        try:
+            cut = self._tokenizer.encode_batch([[form] for form in new], is_pretokenized=True)
+        except Exception as error:  # the tokenizer's library raises bare ones
+            raise ArchiveError(f"the tokenizer cannot cut these words ({error!s:.80}); save the model again") from None
+        for form, found in zip(new, cut, strict=True):
             pieces = tuple(found.ids) or (self.unknown,)
             if len(pieces) > _MOST_PIECES:
                 pieces = (*pieces[: _MOST_PIECES - 1], pieces[-1])
