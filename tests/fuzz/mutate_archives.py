@@ -101,7 +101,7 @@ def models(folder: Path) -> Draw:
     path = folder / "changed"
 
     def draw(rng: np.random.Generator) -> str | None:
-        path.write_bytes(_changed(rng, pick(rng, wholes)))
+        path.write_bytes(changed(rng, pick(rng, wholes)))
         use(path)
         return None
 
@@ -109,7 +109,7 @@ def models(folder: Path) -> Draw:
         if load_archive(path).kind == "coreference":
             _use_resolver(Resolver.load(path), folder)
         else:
-            _use_parser(Parser.load(path), folder)
+            use_parser(Parser.load(path), folder)
 
     for content in wholes:  # compiles what all draws need
         path.write_bytes(content)
@@ -131,14 +131,14 @@ def checkpoints(folder: Path) -> Draw:
         shutil.rmtree(now, ignore_errors=True)
         shutil.copytree(folder / name, now)
         file = pick(rng, sorted(now.iterdir()))
-        file.write_bytes(_changed(rng, file.read_bytes()))
+        file.write_bytes(changed(rng, file.read_bytes()))
         if rng.random() < 0.3:  # of more passes, so that the learner goes on
             parser = Parser.train(TRAIN, DEV, checkpoint=now, **{**CHECKPOINTS[name], "epochs": 10})
         else:
             parser = trainings[name](checkpoint=now)
         parser.save(folder / "model")
         with expecting_success():
-            _use_parser(Parser.load(folder / "model"), folder)
+            use_parser(Parser.load(folder / "model"), folder)
         return None
 
     return draw
@@ -152,7 +152,7 @@ def _savings() -> list[Callable[[Path], None]]:
     return [*(parser.save for parser in parsers), *packed, Resolver.train(DOCUMENTS, epochs=1).save]
 
 
-def _use_parser(parser: Parser, folder: Path) -> None:
+def use_parser(parser: Parser, folder: Path) -> None:
     text = [NEW[0], NEW[1]] if parser.needs_tags else [NEW[0], Sentence.from_words(NEW[1].forms)]
     for parsed in parser.parse(text):
         assert ((parsed.confidence.arcs >= 0) & (parsed.confidence.arcs <= 1 + 1e-9)).all(), "no probabilities"
@@ -176,7 +176,7 @@ def _use_resolver(resolver: Resolver, folder: Path) -> None:
         Resolver.load(folder / "again")
 
 
-def _changed(rng: np.random.Generator, content: bytes) -> bytes:
+def changed(rng: np.random.Generator, content: bytes) -> bytes:
     """The file with something changed: mostly one thing, which gets further than many."""
     if rng.random() < 0.15:
         return _other_bytes(rng, content)
@@ -191,7 +191,7 @@ def _changed(rng: np.random.Generator, content: bytes) -> bytes:
         if arrays and rng.random() < 0.4:
             _change_array(rng, arrays)
         else:
-            _change_field(rng, data)
+            change_field(rng, data)
     return _written(rng, data, arrays)
 
 
@@ -207,7 +207,7 @@ def _written(rng: np.random.Generator, data: Any, arrays: dict[str, Any]) -> byt
     return stream.getvalue()
 
 
-def _change_field(rng: np.random.Generator, data: Any) -> None:
+def change_field(rng: np.random.Generator, data: Any) -> None:
     """Walk down from the top, and change what is there: anything can become anything, or go, or come twice."""
     at = data
     while True:

@@ -14,4 +14,5 @@ TARGETS = {
     "certificates": "certificates:certificates",
     "models": "mutate_archives:models",
     "checkpoints": "mutate_archives:checkpoints",
+    "networks": "mutate_networks:networks",
 }
