@@ -968,7 +968,7 @@ def test_several_runs_are_averaged() -> None:
 
 
 def test_an_unknown_model() -> None:
-    with pytest.raises(TrainingError, match="unknown model 'banana'; the models are: arc, grandsibling, sibling"):
+    with pytest.raises(TrainingError, match="unknown model 'banana'; the models are: arc, grandsibling, neural, sibling"):
         trained(sentences(4, 41), model="banana")
 
 

@@ -167,6 +167,7 @@ class _Parts(NamedTuple):
     parser: Parser
     segmenter: Any
     tagger: Any
+    gives_tags: bool = True
 
     def parse(self, text: Any, **options: Any) -> Any:
         return (self.tagger(parsed) for parsed in self.parser.parse(text, **options))
