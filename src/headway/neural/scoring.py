@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headway.arrays import TreeClass
+from headway.arrays import Floats, Ints, TreeClass
+from headway.models.root_labels import mask_labels
 from headway.neural.batching import Annotated, batch_of, batches
 from headway.neural.network import Network, Outputs
-from headway.neural.targets import UNTAUGHT
+from headway.neural.targets import UNTAUGHT, Tasks
+from headway.text.columns import completed
 from headway.torch import TreeDistribution
+from headway.treebank import Sentence
 
 
 @dataclass(frozen=True)
@@ -50,3 +54,55 @@ def evaluate(
     total = max(1, int(counted.sum()))
     uas, las = (100 * right / total).tolist()
     return Scores(uas, las, {name: 100 * int(same) / max(1, data.words) for name, same in tags.items()})
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a network finds for sentences: heads and the probabilities of their arcs (S, N+1), the scores of the arcs'
+    labels (S, N+1, L), and the number of every word's value for each other task (S, N+1)."""
+
+    heads: Ints
+    probabilities: Floats
+    labels: Floats
+    values: Mapping[str, Ints]
+
+    def sentences(self, given: Sequence[Sentence], tasks: Tasks, roots: Sequence[str]) -> list[Sentence]:
+        """The sentences with these trees and columns; `roots` are the labels of the root's children alone."""
+        names = np.array(tasks.labels or ("_",), object)
+        labels = names[mask_labels(self.labels, self.heads, names.tolist(), roots).argmax(axis=-1)]
+        made = []
+        for row, sentence in enumerate(given):
+            words = slice(1, len(sentence) + 1)
+            columns = tasks.columns(
+                sentence.forms, {name: own[row, words].tolist() for name, own in self.values.items()}
+            )
+            tree = sentence.with_tree(self.heads[row, : words.stop], [None, *labels[row, words]])
+            made.append(completed(tree, columns, replace_all=True))
+        return made
+
+
+@torch.no_grad()
+def find(
+    network: Network, data: Annotated, trees: TreeClass, device: torch.device, most: int, temperature: float = 1.0
+) -> Found:
+    """The best trees, and what goes with them; arc scores are divided by the temperature."""
+    network.eval()
+    shape = data.heads.shape
+    heads, probabilities = np.full(shape, -1, np.int64), np.zeros(shape)
+    labels = np.zeros((*shape, max(1, network.labels.shape[0])))
+    values = {name: np.zeros(shape, np.int64) for name in data.targets if name != "labels"}
+    for which in batches(data.reading.sizes, most, None):
+        batch = batch_of(data, which, device)
+        found: Outputs = network(batch.inputs)
+        trees_of = TreeDistribution(found.arcs / temperature, batch.lengths, **trees._asdict(), validate_args=False)
+        best = trees_of.argmax()
+        nodes = best.shape[1]
+        heads[which, :nodes] = best.cpu().numpy()
+        arcs = trees_of.marginals.gather(1, best.clamp(min=0)[:, None, :])[:, 0]
+        probabilities[which, :nodes] = arcs.clamp(0, 1).cpu().numpy()
+        if network.labels.shape[0]:
+            scores = network.label_scores(best, found.label_heads, found.label_modifiers)
+            labels[which, :nodes] = scores.cpu().numpy()
+        for name, own in found.tags.items():
+            values[name][which, :nodes] = own.argmax(dim=2).cpu().numpy()
+    return Found(heads, probabilities, labels, values)

@@ -31,7 +31,6 @@ from headway.models.saved import without_folders
 from headway.neural.batching import Annotated, batch_of, batches
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
-from headway.neural.export import export
 from headway.neural.fitting import Fitting, State, flat, unflat
 from headway.neural.lexicon import LexiconReader
 from headway.neural.losses import LOSSES, Loss, log_likelihood, partial_log_likelihood
@@ -39,7 +38,7 @@ from headway.neural.model import NeuralModel
 from headway.neural.network import Network
 from headway.neural.objectives import EntropyObjective, Objective, TreeObjective
 from headway.neural.reading import Reader
-from headway.neural.scoring import Scores, evaluate
+from headway.neural.scoring import Found, Scores, evaluate, find
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
 from headway.neural.targets import Tasks
 from headway.training.data import TrainingData, known_heads
@@ -60,7 +59,7 @@ def require_network(settings: Settings) -> None:
         raise TrainingError("a network chooses labels after the tree; leave --labels out, or give none")
     if settings.encoder != LSTM:
         Folder.open(settings.encoder)
-    _device(settings)
+    device_of(settings)
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Fitted:
 
 def train_neural_model(data: TrainingData, settings: Settings, run: Run) -> NeuralModel:
     """A parser whose scorer is a network, with weights of one byte each."""
-    device = _device(settings)
+    device = device_of(settings)
     with deterministic():
         prepared = prepare(data, settings, device)
         fitted = fit(prepared, settings, run, device)
@@ -116,6 +115,8 @@ def model_of(
     quantised: bool,
 ) -> NeuralModel:
     """The model of a network; `quantised` weights take one byte each."""
+    from headway.neural.export import export  # ONNX, which training does without
+
     graphs = export(prepared.network, quantised=quantised)
     roots = roots_among(prepared.tasks.labels, data.roots)
     return NeuralModel.of_graphs(
@@ -136,6 +137,14 @@ def attachment(model: NeuralModel, dev: Sequence[Sentence], run: Run) -> dict[st
         right += heads.sum(), (heads & same).sum()
     uas, las = (100 * right / max(1, int(counted.sum()))).tolist()
     return {"uas": uas, "las": las}
+
+
+def found_by(
+    prepared: Prepared, sentences: Sequence[Sentence], trees: TreeClass, device: torch.device, temperature: float
+) -> Found:
+    """What the network finds for sentences, with the probabilities that a temperature gives."""
+    data = annotated(sentences, prepared.reader, prepared.tasks)
+    return find(prepared.network, data, trees, device, _LARGER * prepared.sizes.batch, temperature)
 
 
 @torch.no_grad()
@@ -159,11 +168,13 @@ def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 0.01}).x))
 
 
-def prepare(data: TrainingData, settings: Settings, device: torch.device) -> Prepared:
-    """Number what there is to number, and make a network."""
+def prepare(
+    data: TrainingData, settings: Settings, device: torch.device, sizes: NetworkSettings | None = None
+) -> Prepared:
+    """Number what there is to number, and make a network; of the usual `sizes` where none are given."""
     torch.manual_seed(settings.seed)
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
-    sizes = network_settings(settings)
+    sizes = sizes or network_settings(settings)
     gold_tags = settings.tags == "gold"
     tasks = Tasks.learn(sentences, tags=not gold_tags, labels=settings.labels != "none")
     reader: Reader
@@ -324,7 +335,8 @@ def deterministic() -> Iterator[None]:
         torch.set_float32_matmul_precision(before[1])
 
 
-def _device(settings: Settings) -> torch.device:
+def device_of(settings: Settings) -> torch.device:
+    """The GPU if there is one and it may be used, otherwise the CPU."""
     if settings.device == "cuda" and not torch.cuda.is_available():
         raise TrainingError("there is no GPU that torch can use; train with --device cpu")
     on_gpu = settings.device == "cuda" or (settings.device == "auto" and torch.cuda.is_available())
