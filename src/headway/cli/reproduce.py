@@ -23,6 +23,7 @@ EXAMPLES = (
     "headway reproduce english --data data/UD_English-EWT",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
     "headway reproduce fernandes2012/coreference --data data/UD_English-GUM",
+    "headway reproduce neural --data data --encoder minilm --processes 8",
 )
 
 
@@ -38,6 +39,7 @@ class Paper(StrEnum):
     COREFERENCE = "fernandes2012/coreference"
     FIRST_ORDER = "first_order"
     ENGLISH = "english"
+    NEURAL = "neural"
 
 
 def reproduce(
@@ -45,8 +47,8 @@ def reproduce(
         Paper,
         typer.Argument(
             metavar="PAPER",
-            help="koo2007, druck2009, koo2010, luque2012, fernandes2012 (also /partial, /coreference), first_order or "
-            "english.",
+            help="koo2007, druck2009, koo2010, luque2012, fernandes2012 (also /partial, /coreference), first_order, "
+            "english or neural.",
         ),
     ],
     *,
@@ -57,14 +59,16 @@ def reproduce(
             exists=True,
             file_okay=False,
             help="A folder with one folder per language; for druck2009, of UD treebanks; for luque2012, with "
-            "wsj-sample and ud; for english, UD English-EWT; for fernandes2012/coreference, UD English-GUM.",
+            "wsj-sample and ud; for english, UD English-EWT; for fernandes2012/coreference, UD English-GUM; for "
+            "neural, with conllx and ud.",
         ),
     ],
     language: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE",
-            help="A language (english: a parser; fernandes2012/coreference: kept or removed); may be repeated.",
+            help="A language (english: a parser; fernandes2012/coreference: kept or removed; neural: a treebank); "
+            "may be repeated.",
             show_default="all that are there",
         ),
     ] = None,
@@ -78,11 +82,32 @@ def reproduce(
         bool, typer.Option("--quick", help="Use little data and few passes, to check that everything runs.")
     ] = False,
     threads: options.ThreadsOption = 1,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", exists=True, file_okay=False, help="neural: a folder with MiniLM."),
+    ] = None,
+    cells: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="neural: the cells TABLE/NAME to compute, such as 'ewt/*-1'."),
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="neural: compute N cells side by side on one GPU.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(metavar="S", min=0, help="neural: begin no cell that would take longer than that.")
+    ] = None,
+    dev_only: Annotated[
+        bool, typer.Option("--dev-only", help="neural: trials of settings, which never read a test file.")
+    ] = False,
 ) -> None:
     """Reproduce the tables of a paper with your data.
 
     Finished results are kept: after an interruption, the same command continues.
     """
+    own = {"encoder": encoder, "cells": cells, "processes": processes, "seconds": seconds, "dev_only": dev_only}
+    given = {name: value for name, value in own.items() if value}
+    if given and paper != Paper.NEURAL:
+        raise HeadwayError(f"{paper.value} has no option --{min(given).replace('_', '-')}; it is for neural")
     _experiment(paper).run(
         data,
         output or Path("experiments") / paper.value,
@@ -90,6 +115,7 @@ def reproduce(
         quick=quick,
         threads=threads,
         say=typer.echo,
+        **given,
     )
 
 
