@@ -48,6 +48,17 @@ def test_words_find_their_subwords() -> None:
         assert (inputs["subwords"][:, 0] == 2).all()
 
 
+@pytest.mark.parametrize("longest", [64, 8])
+def test_every_subword_is_told_the_shape_of_its_word(longest: int) -> None:
+    words = ["Abc", "de", "FG", "hiJ", "ab", "Cd", "EFG"]
+    inputs = reader(longest).read([Sentence.from_words(["ab"]), Sentence.from_words(words)]).batch(np.array([1, 0]))
+    assert inputs["shapes"].shape == inputs["subwords"].shape
+    shapes = inputs["shapes"].reshape(-1)
+    for (first, last), shape in zip(inputs["words"][0, 1:], [1, 0, 2, 3, 0, 1, 2], strict=True):
+        assert set(shapes[first : last + 1].tolist()) == {shape}
+    assert not shapes[np.isin(inputs["subwords"].reshape(-1), (0, 2, 3))].any()
+
+
 @pytest.mark.parametrize("longest", [8, 9, 13])
 def test_long_sentences_are_read_in_windows(longest: int) -> None:
     rng = np.random.default_rng(longest)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from headway import Sentence
 from headway.arrays import TreeClass
@@ -42,7 +43,7 @@ NAMES = ("lstm", "tags", "bert", "roberta", "electra")
 
 
 def sentence_of(rng: np.random.Generator, clauses: int) -> Sentence:
-    """ "the dog sees a cat and ...": every clause under the verb of the one before."""
+    """ "The dog sees a cat and ...": every clause under the verb of the one before."""
     rows: list[tuple[str, str, str, str, str, int, str]] = []
     verb = 0
     for clause in range(clauses):
@@ -51,7 +52,7 @@ def sentence_of(rng: np.random.Generator, clauses: int) -> Sentence:
             rows.append(("and", "and", "CCONJ", "CC", "_", at + 3, "cc"))
         subject, found, thing = rng.choice(NOUNS), rng.choice(VERBS), rng.choice(NOUNS)
         rows += [
-            ("the", "the", "DET", "DT", "Definite=Def", at + 2, "det"),
+            ("the" if clause else "The", "the", "DET", "DT", "Definite=Def", at + 2, "det"),
             (subject, subject, "NOUN", "NN", "Number=Sing", at + 3, "nsubj"),
             (found, found[:-1], "VERB", "VBZ", "Number=Sing|Tense=Pres", verb, "conj" if verb else "root"),
             ("a", "a", "DET", "DT", "Definite=Ind", at + 5, "det"),
@@ -97,7 +98,9 @@ def network_of(name: str, trees: list[Sentence]) -> tuple[Reader, Tasks, Network
         config = {"bert": BERT, "roberta": ROBERTA, "electra": ELECTRA}[name]
         reader = subword_reader(config)
         tasks = Tasks.learn(trees, tags=True, labels=True)
-        network = Network(TransformerEncoder(config), tasks.sizes, arc_size=24, label_size=8)
+        transformer = TransformerEncoder(config)
+        nn.init.normal_(transformer.shapes.weight)
+        network = Network(transformer, tasks.sizes, arc_size=24, label_size=8)
     with torch.no_grad():
         for weights in (network.root, network.arc_bias, network.labels):
             weights.normal_()

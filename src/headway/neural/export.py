@@ -88,7 +88,7 @@ def _encoder(graph: GraphBuilder, encoder: nn.Module) -> str:
     if isinstance(encoder, LstmEncoder):
         return _lstm(graph, encoder)
     assert isinstance(encoder, TransformerEncoder)
-    return _transformer(graph, encoder.model)
+    return _transformer(graph, encoder)
 
 
 def _with_root(graph: GraphBuilder, words: str, root: Tensor) -> str:
@@ -156,12 +156,14 @@ def _gates(weights: Any) -> Weights:
     return np.concatenate([given, output, forget, cell])
 
 
-def _transformer(graph: GraphBuilder, model: BertEncoder) -> str:
+def _transformer(graph: GraphBuilder, encoder: TransformerEncoder) -> str:
+    model = encoder.model
     subwords = graph.input("subwords", _INTEGERS, ("windows", "subwords"))
     words = _without_root(graph, graph.input("words", _INTEGERS, ("batch", "nodes", 2)))
     there = graph.apply("Not", graph.apply("Equal", subwords, graph.integers(model.padding)))
     mask = graph.apply("Cast", there, to=_INT32)
-    x = _embeddings(graph, model, subwords)
+    shapes = graph.input("shapes", _INTEGERS, ("windows", "subwords"))
+    x = _embeddings(graph, model, subwords, graph.rows(_array(encoder.shapes.weight), shapes))
     layers: Any = model.encoder.layer
     for layer in layers:
         attention = layer.attention["self"]
@@ -178,11 +180,11 @@ def _transformer(graph: GraphBuilder, model: BertEncoder) -> str:
     return graph.apply("ReduceMean", graph.apply("Gather", flat, words, axis=0), graph.integers(2), keepdims=0)
 
 
-def _embeddings(graph: GraphBuilder, model: BertEncoder, subwords: str) -> str:
+def _embeddings(graph: GraphBuilder, model: BertEncoder, subwords: str, added: str) -> str:
     tables = model.embeddings
     places = _array(tables.position_embeddings.weight)[tables.first :] + _array(tables.token_type_embeddings.weight)[0]
     length = graph.apply("Shape", subwords, start=1, end=2)
-    x = graph.rows(_array(tables.word_embeddings.weight), subwords)
+    x = graph.apply("Add", graph.rows(_array(tables.word_embeddings.weight), subwords), added)
     x = graph.apply("Add", x, graph.first_rows(places, length))
     x = _normalised(graph, tables.LayerNorm, x)
     if hasattr(model, "embeddings_project"):

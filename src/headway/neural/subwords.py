@@ -3,6 +3,9 @@
 Each word is cut by itself, so what a word becomes is remembered. A word is then the mean of its first and its last
 subword. Sentences longer than the encoder can read are read in windows that overlap by half; each word is
 taken from the window in which it is nearest to the middle.
+
+Tokenizers of many encoders write everything in small letters. So the network is also told each word's shape: whether
+all, some or none of its letters are capitals.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +31,11 @@ _NUMBERS = ("longest", "start", "end", "padding", "unknown")
 _LARGEST, _LEAST = 1 << 31, 8
 
 
+class _Word(NamedTuple):
+    pieces: tuple[int, ...]
+    shape: int
+
+
 @dataclass(frozen=True)
 class SubwordReader:
     """`tokenizer` is the text of a tokenizer.json, `longest` how many subwords the encoder can read at once."""
@@ -40,40 +48,43 @@ class SubwordReader:
     unknown: int
 
     kind: ClassVar[str] = "subwords"
-    inputs: ClassVar[tuple[str, ...]] = ("subwords", "words")
+    inputs: ClassVar[tuple[str, ...]] = ("subwords", "shapes", "words")
     requires: ClassVar[frozenset[str]] = frozenset({"words"})
 
-    _known: dict[str, tuple[int, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[str, _Word] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def read(self, sentences: Sequence[Sentence]) -> SubwordReading:
         """Sentences as windows of subwords."""
         self._learn({form for sentence in sentences for form in sentence.forms})
         known = self._known
         windows: list[list[int]] = []
+        shapes: list[list[int]] = []
         first, places = np.zeros(len(sentences) + 1, np.int64), []
         for i, sentence in enumerate(sentences):
-            pieces = [known[form] for form in sentence.forms]
-            ends = np.cumsum([0, *map(len, pieces)])
-            own, place = self._windows([piece for word in pieces for piece in word], ends)
-            windows += own
+            words = [known[form] for form in sentence.forms]
+            pieces = [piece for word in words for piece in word.pieces]
+            shape = [word.shape for word in words for _ in word.pieces]
+            starts, place = self._windows(np.cumsum([0, *(len(word.pieces) for word in words)]))
+            room = self.longest - 2
+            windows += ([self.start, *pieces[s : s + room], self.end] for s in starts)
+            shapes += ([0, *shape[s : s + room], 0] for s in starts)
             places.append(place)
             first[i + 1] = len(windows)
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        return SubwordReading(windows, first, places, lengths, self.padding)
+        return SubwordReading(windows, shapes, first, places, lengths, self.padding)
 
-    def _windows(self, pieces: list[int], ends: Ints) -> tuple[list[list[int]], Ints]:
-        """Windows over a sentence, and for each word its window, its first and its last subword there."""
+    def _windows(self, ends: Ints) -> tuple[list[int], Ints]:
+        """Where the windows over a sentence start; and for each word its window, its first and last subword there."""
         room = self.longest - 2
-        words = len(ends) - 1
-        if len(pieces) <= room:
-            place = np.stack([np.zeros(words, np.int64), ends[:-1] + 1, ends[1:]], axis=1)
-            return [[self.start, *pieces, self.end]], place
-        starts = np.arange(0, len(pieces) - room // 2, room // 2)
-        starts[-1] = len(pieces) - room
+        pieces, words = int(ends[-1]), len(ends) - 1
+        if pieces <= room:
+            return [0], np.stack([np.zeros(words, np.int64), ends[:-1] + 1, ends[1:]], axis=1)
+        starts = np.arange(0, pieces - room // 2, room // 2)
+        starts[-1] = pieces - room
         middles = (ends[:-1] + ends[1:]) / 2
         chosen = np.abs(middles[:, None] - (starts + room / 2)).argmin(axis=1)
         place = np.stack([chosen, ends[:-1] + 1 - starts[chosen], ends[1:] - starts[chosen]], axis=1)
-        return [[self.start, *pieces[s : s + room], self.end] for s in starts.tolist()], place
+        return starts.tolist(), place
 
     def _learn(self, forms: set[str]) -> None:
         """Cut the words that have not been cut yet."""
@@ -88,7 +99,7 @@ class SubwordReader:
             pieces = tuple(found.ids) or (self.unknown,)
             if len(pieces) > _MOST_PIECES:
                 pieces = (*pieces[: _MOST_PIECES - 1], pieces[-1])
-            self._known[form] = pieces
+            self._known[form] = _Word(pieces, shape_of(form))
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -155,6 +166,7 @@ class SubwordReading:
     """`places` has for each word its window within the sentence, and its first and last subword within the window."""
 
     windows: Sequence[Sequence[int]]
+    shapes: Sequence[Sequence[int]]
     first: Ints
     places: Sequence[Ints]
     lengths: Ints
@@ -176,9 +188,11 @@ class SubwordReading:
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     def batch(self, which: Ints) -> Inputs:
-        """`subwords` (W, T), and `words` (B, N+1, 2): where each word's first and last one are among all W T."""
-        rows = [self.windows[w] for i in which.tolist() for w in range(int(self.first[i]), int(self.first[i + 1]))]
-        subwords = padded(rows, max(map(len, rows), default=0), self.padding)
+        """`subwords` and `shapes` (W, T); `words` (B, N+1, 2): where each word's first and last are among all W T."""
+        rows = [w for i in which.tolist() for w in range(int(self.first[i]), int(self.first[i + 1]))]
+        width = max((len(self.windows[w]) for w in rows), default=0)
+        subwords = padded([self.windows[w] for w in rows], width, self.padding)
+        shapes = padded([self.shapes[w] for w in rows], width)
         lengths = self.lengths[which]
         nodes = int(lengths.max(initial=0)) + 1
         inside = np.arange(1, nodes) <= lengths[:, None]
@@ -189,4 +203,20 @@ class SubwordReading:
         before = np.repeat(np.cumsum(counts) - counts, lengths)
         words = np.zeros((len(which), nodes, 2), np.int64)
         words[:, 1:][inside] = (before + own[:, 0])[:, None] * subwords.shape[1] + own[:, 1:]
-        return {"subwords": subwords, "words": words}
+        return {"subwords": subwords, "shapes": shapes, "words": words}
+
+
+def shape_of(form: str) -> int:
+    """Which letters of a word are capitals: 0 none, 1 the first alone, 2 all, 3 some.
+
+    >>> [shape_of(form) for form in ("in", "In", "I", "IN", "iPhone", "McCoy", "1990")]
+    [0, 1, 1, 2, 3, 3, 0]
+    """
+    if form == form.lower():
+        return 0
+    if form[1:] == form[1:].lower():
+        return 1
+    return 2 if form == form.upper() else 3
+
+
+SHAPES = 4

@@ -29,10 +29,10 @@ class _Embeddings(nn.Module):
         self.dropout = nn.Dropout(config["hidden_dropout_prob"])
         self.first = first_position(config)
 
-    def forward(self, subwords: Tensor) -> Tensor:
+    def forward(self, subwords: Tensor, added: Tensor) -> Tensor:
         places = torch.arange(self.first, self.first + subwords.shape[1], device=subwords.device)
         x = self.word_embeddings(subwords) + self.position_embeddings(places) + self.token_type_embeddings.weight[0]
-        result: Tensor = self.dropout(self.LayerNorm(x))
+        result: Tensor = self.dropout(self.LayerNorm(x + added))
         return result
 
 
@@ -90,7 +90,7 @@ class _Layers(nn.Module):
 
 
 class BertEncoder(nn.Module):
-    """From subwords (W, T) to vectors (W, T, size)."""
+    """From subwords (W, T), with something added to their embeddings (W, T, width), to vectors (W, T, size)."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
@@ -100,11 +100,12 @@ class BertEncoder(nn.Module):
             self.embeddings_project = nn.Linear(own, config["hidden_size"])
         self.encoder = _Layers(config)
         self.size = int(config["hidden_size"])
+        self.width = int(own)
         self.padding = int(config.get("pad_token_id") or 0)
 
-    def forward(self, subwords: Tensor) -> Tensor:
+    def forward(self, subwords: Tensor, added: Tensor) -> Tensor:
         mask = (subwords != self.padding)[:, None, None, :]
-        x = self.embeddings(subwords)
+        x = self.embeddings(subwords, added)
         if hasattr(self, "embeddings_project"):
             x = self.embeddings_project(x)
         for layer in self.encoder.layer:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from headway.errors import ArchiveError
 from headway.neural.encoders import bert
-from headway.neural.subwords import SubwordReader
+from headway.neural.subwords import SHAPES, SubwordReader
 
 _FILES = ("config.json", "tokenizer.json", "model.safetensors")
 _MOST_JSON = 100_000_000
@@ -95,15 +95,17 @@ def _read_json(path: Path) -> Any:
 
 
 class TransformerEncoder(nn.Module):
-    """Words (B, N+1, size) from subwords: the mean of each word's first and last."""
+    """Words (B, N+1, size) from subwords, which are told their word's shape: the mean of each word's first and last."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.model = bert.BertEncoder(config)
+        self.shapes = nn.Embedding(SHAPES, self.model.width)
+        nn.init.zeros_(self.shapes.weight)
         self.size = self.model.size
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        found = self.model(inputs["subwords"]).reshape(-1, self.size)
+        found = self.model(inputs["subwords"], self.shapes(inputs["shapes"])).reshape(-1, self.size)
         words = inputs["words"]
         means: Tensor = found[words[..., 0]] * 0.5 + found[words[..., 1]] * 0.5
         return means
