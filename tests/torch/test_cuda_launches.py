@@ -147,6 +147,22 @@ def test_arguments_reach_the_kernels(queued: Queued, trees: TreeClass) -> None:
         assert after["which"] == before["rest"] != 0
 
 
+@pytest.mark.parametrize("trees", CLASSES, ids=str)
+@pytest.mark.parametrize("quantity", ["argmax", "marginals"])
+def test_a_workspace_is_for_its_own_launch_only(queued: Queued, trees: TreeClass, quantity: str) -> None:
+    """What is freed after a long batch must not be written to by the kernels of a short one."""
+    made = kernels()
+    compute = getattr(made, quantity)
+    compute(torch.randn(1, 260, 260, dtype=torch.float64), torch.tensor([259]), trees)
+    made._kept[7].memory[:, 1] = 1  # as if sentences had been left to the next kernel
+    compute(torch.randn(1, 260, 260, dtype=torch.float64), torch.tensor([259]), trees)
+    assert any(given.get("workspace") for _, given in queued.calls)
+    queued.calls.clear()
+    compute(torch.randn(1, 40, 40, dtype=torch.float64), torch.tensor([39]), trees)
+    assert [given.get("workspace", 0) for _, given in queued.calls] == [0] * len(queued.calls)
+    assert queued.calls
+
+
 def test_no_sentences_need_no_launch(queued: Queued) -> None:
     log_z, mu = kernels().marginals(torch.empty(0, 4, 4), torch.empty(0, dtype=torch.int64), CLASSES[0])
     assert (log_z.shape, mu.shape) == ((0,), (0, 4, 4))

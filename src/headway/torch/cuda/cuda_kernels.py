@@ -192,10 +192,9 @@ class CudaKernels:
             sentences = batch if launch.unless_empty is None else lists.count(launch.unless_empty, batch)
             if sentences == 0:
                 return
-            if launch.workspace:
-                size = launch.blocks(sentences) * launch.workspace
-                workspace = torch.empty(size, dtype=torch.uint8, device=lists.memory.device)
-                self._record.set_workspace(workspace.data_ptr())
+            size = launch.blocks(sentences) * launch.workspace
+            workspace = torch.empty(size, dtype=torch.uint8, device=lists.memory.device) if size else None
+            self._record.set_workspace(_address(workspace))  # 0 for kernels that have room in shared memory
             launch.queue(sentences, stream)
 
     def _lists(self, stream: int, batch: int, device: torch.device) -> _Lists:
