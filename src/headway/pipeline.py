@@ -10,7 +10,7 @@ for parsed in parser.parse(read_treebank("new.conllu")):
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast, overload
 
@@ -20,7 +20,7 @@ from headway.embedded import embedded_model
 from headway.errors import ArgumentError, TrainingError
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
-from headway.models.portions import portions
+from headway.models.portions import SENTENCES, portions
 from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
@@ -50,6 +50,8 @@ from headway.training.stages import Run, fingerprint
 from headway.training.text_models import TextModels, train_text_models
 from headway.training.trainers import require_files, require_trainable, trainer_of
 from headway.treebank import Sentence
+
+DEVICES = ("cpu", "cuda", "auto")
 
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
 
@@ -160,13 +162,16 @@ class Parser:
         return cls.of(train_grammar_model(data, chosen, frame, run), text_models)
 
     @classmethod
-    def load(cls, model: str | os.PathLike[str]) -> Parser:
-        """An included parser, by name ("en"), or one that was saved. Everything is checked, and no code is run."""
+    def load(cls, model: str | os.PathLike[str], *, device: str = "cpu") -> Parser:
+        """An included parser, by name ("en"), or one that was saved. Everything is checked, and no code is run.
+
+        A neural model may parse on a GPU: `device` "cuda", or "auto", which takes the CPU where there is none.
+        """
         path = embedded_model(model) or model
         archive = open_archive(path, "parsing")
         with damage_reported(str(path)):
             archive, tagger, segmenter = text_models_of(archive)
-        return cls(read_model(archive, path), tagger, segmenter)
+        return cls(_on_device(read_model(archive, path), device), tagger, segmenter)
 
     def save(self, path: str | os.PathLike[str], *, max_megabytes: float | None = None) -> None:
         """Write the parser to one file; an interruption leaves the old file as it was.
@@ -283,7 +288,8 @@ class Parser:
         return self.segmenter
 
     def _parse(self, texts: Iterable[Text], options: Options, executor: Executor, retag: bool) -> Iterator[Parsed]:
-        for portion in portions(map(self._sentence, texts)):
+        at_once = getattr(self.model, "sentences_at_once", SENTENCES)  # a GPU wants more
+        for portion in portions(map(self._sentence, texts), at_once):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
             for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
                 own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
@@ -301,6 +307,17 @@ class Parser:
                 "(Sentence.from_words), or train one with tags='predicted'"
             )
         return self._require_segmenter().sentence(text) if isinstance(text, str) else sentence_of(text)
+
+
+def _on_device(model: TreeModel, device: str) -> TreeModel:
+    if device not in DEVICES:
+        raise ArgumentError(f"device is {device!r}; expected one of {', '.join(DEVICES)}")
+    move: Callable[[str], TreeModel] | None = getattr(model, "on_device", None)
+    if move is not None:
+        return move(device)
+    if device == "cuda":
+        raise ArgumentError(f"a model of the kind {model.kind} parses on the CPU; only neural models use a GPU")
+    return model
 
 
 def _require_sentence(given: object) -> None:

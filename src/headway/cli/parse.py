@@ -35,6 +35,7 @@ EXAMPLES = (
     "headway parse en news.txt --format tree --unsure-below 0.6",
     "headway parse en tweets.txt --input-format lines -o tweets.jsonl",
     "headway parse model.headway new.conllu -o parsed.conllu",
+    "headway parse neural.headway new.conllu --device cuda -o parsed.conllu",
     "headway parse model.headway new.conllu --marginals -o unsure.conllu",
     "headway parse model.headway new.conllu --status -o proven.conllu",
     "zcat news.conllu.gz | headway parse model.headway - | head",
@@ -61,6 +62,14 @@ class Output(StrEnum):
     CONLLX = "conllx"
     JSON = "json"
     TREE = "tree"
+
+
+class Device(StrEnum):
+    """Where a network computes: the choices of `headway.pipeline.DEVICES`, which is slow to import."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,9 @@ def parse(
     status: Annotated[
         bool, typer.Option("--status", help="Add a comment to each tree: is it proved to be the best?")
     ] = False,
+    device: Annotated[Device, typer.Option(help="Where a neural model computes: auto takes a GPU if there is one.")] = (
+        Device.CPU
+    ),
     threads: options.ThreadsOption = 1,
     skip_bad: options.SkipBadOption = False,
 ) -> None:
@@ -143,7 +155,7 @@ def parse(
     options.require_inputs(input)
     options.require_output(output)
 
-    parser = load_parser(model)
+    parser = load_parser(model, device.value)
     if retag and not parser.gives_tags:
         raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:

@@ -24,12 +24,12 @@ def require_model(model: str | None) -> None:
         load_parser(model)  # its error says what there is
 
 
-def load_parser(model: str) -> Parser:
+def load_parser(model: str, device: str = "cpu") -> Parser:
     """The parser of that name or path; an error lists the names of included models."""
     from headway.pipeline import Parser
 
     try:
-        return Parser.load(model)
+        return Parser.load(model, device=device)
     except MissingFileError as error:
         if not embedded_model("en"):
             raise

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from headway.treebank import Sentence
 
-_SENTENCES = 512
+SENTENCES = 512
 _ARCS = 4_000_000
 
 
-def portions(sentences: Iterable[Sentence], most: int = _SENTENCES) -> Iterator[list[Sentence]]:
+def portions(sentences: Iterable[Sentence], most: int = SENTENCES) -> Iterator[list[Sentence]]:
     """Lists of at most so many sentences, in their order; long sentences make shorter lists."""
     portion: list[Sentence] = []
     arcs = 0

@@ -27,13 +27,13 @@ _MOST_NODES = 5_000
 _MOST_FIELDS = 200_000
 
 # The fields of each message that we know, by their numbers in onnx.proto. All others are refused.
-_MODEL = {1: "ir_version", 7: "graph", 8: "opset_import"}
+MODEL = {1: "ir_version", 7: "graph", 8: "opset_import"}
 _OPSET = {1: "domain", 2: "version"}
-_GRAPH = {1: "node", 2: "name", 5: "initializer", 11: "input", 12: "output"}
-_NODE = {1: "input", 2: "output", 3: "name", 4: "op_type", 5: "attribute", 7: "domain"}
-_ATTRIBUTE = {1: "name", 2: "f", 3: "i", 4: "s", 7: "floats", 8: "ints", 20: "type"}
-_TENSOR = {1: "dims", 2: "data_type", 8: "name", 9: "raw_data"}
-_TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 7: np.int64}
+GRAPH = {1: "node", 2: "name", 5: "initializer", 11: "input", 12: "output"}
+NODE = {1: "input", 2: "output", 3: "name", 4: "op_type", 5: "attribute", 7: "domain"}
+ATTRIBUTE = {1: "name", 2: "f", 3: "i", 4: "s", 7: "floats", 8: "ints", 20: "type"}
+TENSOR = {1: "dims", 2: "data_type", 8: "name", 9: "raw_data"}
+TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 7: np.int64}
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 
@@ -42,58 +42,58 @@ Fields = list[tuple[str, int | memoryview]]
 
 def check_graph(content: bytes | memoryview) -> None:
     """Raise a ValueError that says what is wrong."""
-    walk = _Walk()
-    model = walk.fields(memoryview(content), _MODEL, "the graph")
+    walk = Walk()
+    model = walk.fields(memoryview(content), MODEL, "the graph")
     graphs = [part for name, part in model if name == "graph"]
     if len(graphs) != 1:
         raise ValueError("the network is no graph, or several")
     for name, part in model:
         if name == "opset_import":
-            walk.fields(_message(part), _OPSET, "an operation set")
+            walk.fields(message(part), _OPSET, "an operation set")
     nodes = 0
-    for name, part in walk.fields(_message(graphs[0]), _GRAPH, "the graph"):
+    for name, part in walk.fields(message(graphs[0]), GRAPH, "the graph"):
         if name == "node":
             nodes += 1
-            _check_node(walk, _message(part))
+            _check_node(walk, message(part))
         elif name == "initializer":
-            _check_tensor(walk, _message(part))
+            _check_tensor(walk, message(part))
     if nodes > _MOST_NODES:
         raise ValueError(f"the graph has {nodes} operations, more than any network of Headway")
 
 
-def _check_node(walk: _Walk, content: memoryview) -> None:
-    fields = walk.fields(content, _NODE, "an operation")
-    names = [_text(part) for name, part in fields if name == "op_type"]
-    domains = [_text(part) for name, part in fields if name == "domain"] or [""]
+def _check_node(walk: Walk, content: memoryview) -> None:
+    fields = walk.fields(content, NODE, "an operation")
+    names = [text(part) for name, part in fields if name == "op_type"]
+    domains = [text(part) for name, part in fields if name == "domain"] or [""]
     if len(names) != 1 or len(domains) != 1 or (domains[0], names[0]) not in OPERATIONS:
         shown = f"{domains[0]}.{names[0] if names else ''}".strip(".")
         raise ValueError(f"the graph has the operation {shown[:60]!r}, which no network of Headway has")
     for name, part in fields:
         if name == "attribute":
-            walk.fields(_message(part), _ATTRIBUTE, "an operation's option")
+            walk.fields(message(part), ATTRIBUTE, "an operation's option")
 
 
-def _check_tensor(walk: _Walk, content: memoryview) -> None:
+def _check_tensor(walk: Walk, content: memoryview) -> None:
     dims: list[int] = []
     found: dict[str, int | memoryview] = {}
-    for name, part in walk.fields(content, _TENSOR, "an array of the graph"):
+    for name, part in walk.fields(content, TENSOR, "an array of the graph"):
         if name == "dims":
             dims += [part] if isinstance(part, int) else walk.varints(part)
         elif name in found:
             raise ValueError(f"an array of the graph has two {name}")
         else:
             found[name] = part
-    dtype = _TYPES.get(_whole(found.get("data_type", 0)))
+    dtype = TYPES.get(whole(found.get("data_type", 0)))
     if dtype is None:
         raise ValueError("an array of the graph is of a type that no network of Headway has")
-    raw = _message(found.get("raw_data", memoryview(b"")))
+    raw = message(found.get("raw_data", memoryview(b"")))
     if np.dtype(dtype).itemsize * math.prod(dims) != len(raw):
         raise ValueError("an array of the graph has not the size it claims")
     if dtype is np.float32:
         numbers_in_range(np.frombuffer(raw, dtype), "the network")
 
 
-class _Walk:
+class Walk:
     """Reads messages, and counts their fields: each takes much more memory than it has bytes."""
 
     def __init__(self) -> None:
@@ -149,17 +149,17 @@ class _Walk:
         raise ValueError("the graph is cut short, or no graph")
 
 
-def _message(part: int | memoryview) -> memoryview:
+def message(part: int | memoryview) -> memoryview:
     if isinstance(part, int):
         raise ValueError("the graph has a number where a part of it belongs")
     return part
 
 
-def _text(part: int | memoryview) -> str:
-    return bytes(_message(part)).decode()
+def text(part: int | memoryview) -> str:
+    return bytes(message(part)).decode()
 
 
-def _whole(part: int | memoryview) -> int:
+def whole(part: int | memoryview) -> int:
     if not isinstance(part, int):
         raise ValueError("the graph has a part where a number belongs")
     return part

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from headway.archive import Archive
 from headway.arrays import Ints, TreeClass
 from headway.errors import ArchiveError
+from headway.extras import require_extra
 from headway.models.composed import DecodedTree
 from headway.models.description import labels_table
-from headway.models.protocol import Description, Options, Prediction, Task
+from headway.models.protocol import Description, Options, Prediction, Task, TreeModel
 from headway.models.root_labels import mask_labels, roots_of
 from headway.models.saved import about_of, trees_of
 from headway.models.tree_decoder import TreeDecoder
@@ -97,6 +99,18 @@ class NeuralModel:
         """The same weights, for trees of another class."""
         return replace(self, decoder=replace(self.decoder, trees=trees))
 
+    def on_device(self, device: str) -> TreeModel:
+        """The same model on torch's device "cuda"; "auto" takes that if there is one, "cpu" is where it is already."""
+        if device == "cpu":
+            return self
+        if device == "auto" and find_spec("torch") is None:
+            return self
+        require_extra("torch", "neural", "a GPU")
+        from headway.neural.device import DeviceModel, device_of
+
+        found = device_of(device)
+        return self if found is None else DeviceModel.of(self, found)
+
     @property
     def requires(self) -> frozenset[str]:
         return self.reader.requires
@@ -120,7 +134,7 @@ class NeuralModel:
     def _scores(self, inputs: Mapping[str, NDArray[np.int64]], lengths: Ints) -> Outputs:
         """What the network makes of a batch, its shapes checked."""
         batch, nodes = len(lengths), int(lengths.max(initial=0)) + 1
-        width = sum(size for name, size in self.tasks.sizes.items() if name != "labels")
+        width = self.tasks.width
         if nodes == 1:
             return {"arcs": np.zeros((batch, 1, 1), np.float32), "tags": np.zeros((batch, 1, width), np.float32)}
         found = self.network.run(inputs)
@@ -138,15 +152,15 @@ class NeuralModel:
         arcs = outputs["arcs"].astype(np.float64) / self.temperature
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]
-        rows, words = (np.concatenate(parts) for parts in _cells(lengths))
+        rows, words = (np.concatenate(parts) for parts in cells(lengths))
         labels = self._labels(trees, outputs, rows, words) if self.labels and len(rows) else None
-        values = self._values(outputs["tags"][rows, words]) if self.tasks.tags else {}
+        forms = [form for sentence in sentences for form in sentence.forms]
+        columns = self.tasks.columns(forms, self._values(outputs["tags"][rows, words])) if self.tasks.tags else {}
         found = []
-        for sentence, tree, (start, end) in zip(sentences, trees, pairwise(ends), strict=True):
+        for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
             names = None if self.labels is None else (None, *(labels[start:end] if labels else ()))
-            own = {name: numbers[start:end] for name, numbers in values.items()}
-            columns = self.tasks.columns(sentence.forms, own) if own else None
-            found.append(Prediction(tree.heads, names, tree.distribution, tree.status, tree.gap, columns=columns))
+            own = {name: column[start:end] for name, column in columns.items()} or None
+            found.append(Prediction(tree.heads, names, tree.distribution, tree.status, tree.gap, columns=own))
         return found
 
     def _labels(self, trees: Sequence[DecodedTree], outputs: Outputs, rows: Ints, words: Ints) -> list[str]:
@@ -167,13 +181,12 @@ class NeuralModel:
             raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
         return [names[k] for k in mask_labels(scores, heads, names, self.roots).argmax(axis=1).tolist()]
 
-    def _values(self, scores: NDArray[np.float32]) -> dict[str, list[int]]:
+    def _values(self, scores: NDArray[np.float32]) -> dict[str, Ints]:
         """The number of the best value of every word (M, K), by task."""
         sizes = [self.tasks.sizes[name] for name in self.tasks.tags]
         edges = pairwise(accumulate(sizes, initial=0))
         return {
-            name: scores[:, start:end].argmax(axis=1).tolist()
-            for name, (start, end) in zip(self.tasks.tags, edges, strict=True)
+            name: scores[:, start:end].argmax(axis=1) for name, (start, end) in zip(self.tasks.tags, edges, strict=True)
         }
 
     def describe(self) -> Description:
@@ -235,7 +248,7 @@ class NeuralModel:
         )
 
 
-def _cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:
+def cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:
     """The row and the place of every word of a padded batch, sentence by sentence."""
     return [np.full(n, b) for b, n in enumerate(lengths.tolist())], [np.arange(1, n + 1) for n in lengths.tolist()]
 

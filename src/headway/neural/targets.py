@@ -8,7 +8,7 @@ beginning and at the end (as in UDPipe 2, Straka 2018); edits seen once are left
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.arrays import Ints
 from headway.saved_values import column_value, column_values
 from headway.treebank import Sentence
 
 NONE = "_"
 UNTAUGHT = -1  # what words are not trained on
-_REMEMBERED = 10_000  # combinations of features, and edits of lemmas
+_REMEMBERED = 10_000  # edits of lemmas
 FEATURE = "feats:"  # before a feature's name, in the names of tasks
 
 
@@ -67,6 +68,11 @@ class Tasks:
         return tuple(name for name in self.values if name != "labels")
 
     @property
+    def width(self) -> int:
+        """How many values they have in all."""
+        return sum(len(self.values[name]) for name in self.tags)
+
+    @property
     def names_of_columns(self) -> frozenset[str]:
         """The columns of a treebank that they make."""
         return frozenset("feats" if name.startswith(FEATURE) else name for name in self.tags)
@@ -88,18 +94,32 @@ class Tasks:
                 into[:] = [absent if value is None else number.get(value, UNTAUGHT) for value in column]
         return result
 
-    def columns(self, forms: Sequence[str], chosen: Mapping[str, Sequence[int]]) -> dict[str, tuple[str, ...]]:
-        """The columns of a sentence that these values make, of those that there are tasks for."""
-        found = {name: [self.values[name][k] for k in numbers] for name, numbers in chosen.items()}
-        columns: dict[str, tuple[str, ...]] = {name: tuple(found[name]) for name in ("upos", "xpos") if name in found}
-        features = {name.removeprefix(FEATURE): v for name, v in found.items() if name.startswith(FEATURE)}
+    def columns(self, forms: Sequence[str], chosen: Mapping[str, Ints]) -> dict[str, tuple[str, ...]]:
+        """The columns that the numbers of values make for words, of those columns that there are tasks for.
+
+        Every combination of features and every edit of a form is written once.
+        """
+        columns = {name: tuple(self._named(name, chosen[name])) for name in ("upos", "xpos") if name in chosen}
+        features = sorted((name for name in chosen if name.startswith(FEATURE)), key=str.lower)
         if features:
-            names = tuple(sorted(features, key=str.lower))
-            rows = zip(*(features[name] for name in names), strict=True)
-            columns["feats"] = tuple(_written(names, row) for row in rows)
-        if "lemmas" in found:
-            columns["lemmas"] = tuple(map(edited, forms, found["lemmas"]))
+            rows = np.stack([chosen[name] for name in features], axis=1).astype(np.int64)
+            keys = rows.view(f"V{rows.itemsize * len(features)}").ravel().tolist()
+            places = dict(zip(keys, range(len(keys)), strict=True))
+            written = {key: self._features(features, rows[place].tolist()) for key, place in places.items()}
+            columns["feats"] = tuple(map(written.__getitem__, keys))
+        if "lemmas" in chosen:
+            pairs = list(zip(forms, self._named("lemmas", chosen["lemmas"]), strict=True))
+            made = {pair: edited(*pair) for pair in set(pairs)}
+            columns["lemmas"] = tuple(map(made.__getitem__, pairs))
         return columns
+
+    def _named(self, name: str, numbers: Ints) -> Iterator[str]:
+        return map(self.values[name].__getitem__, numbers.tolist())
+
+    def _features(self, tasks: Sequence[str], numbers: Sequence[int]) -> str:
+        """The features of a word as one column."""
+        pairs = ((name.removeprefix(FEATURE), self.values[name][k]) for name, k in zip(tasks, numbers, strict=True))
+        return "|".join(f"{name}={value}" for name, value in pairs if value != NONE) or NONE
 
     def to_data(self) -> dict[str, Any]:
         return {name: list(values) for name, values in self.values.items()}
@@ -113,12 +133,6 @@ class Tasks:
         for edit in values.get("lemmas", ()):
             _parse(edit)
         return cls(values)
-
-
-@lru_cache(_REMEMBERED)
-def _written(names: tuple[str, ...], values: tuple[str, ...]) -> str:
-    """The features of a word as one column."""
-    return "|".join(f"{name}={value}" for name, value in zip(names, values, strict=True) if value != NONE) or NONE
 
 
 def _columns(sentence: Sentence) -> list[tuple[str, Sequence[str | None]]]:

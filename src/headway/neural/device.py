@@ -1,0 +1,281 @@
+"""A neural parser on a GPU, or wherever torch computes: network, trees, labels and tags of large batches.
+
+Only what was chosen comes back, and the arc scores, one transfer for each batch. While the device computes a batch, the
+host writes the columns of the one before. Probabilities are computed on the device when first asked for, those of a
+whole batch at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headway.archive import Archive
+from headway.arrays import Floats, Ints, TreeClass
+from headway.errors import ArchiveError, ArgumentError
+from headway.inference import TreeDistribution
+from headway.inference.batch import one_sentence
+from headway.models.protocol import Description, Options, Prediction, Task
+from headway.models.root_labels import possible_labels
+from headway.neural.model import NeuralModel, cells
+from headway.neural.reading import Reading, groups_by_size
+from headway.neural.torch_session import TorchSession
+from headway.parallel import Executor
+from headway.torch import TreeDistribution as DeviceTrees
+from headway.treebank import Sentence
+
+_MOST = 16_384  # subwords of a batch, padding included
+_ROWS = 4_096  # words whose labels are scored at once
+
+
+def device_of(name: str) -> torch.device | None:
+    """The device of that name, None where there is no GPU for "auto"."""
+    if name in ("auto", "cuda") and not torch.cuda.is_available():
+        if name == "auto":
+            return None
+        raise ArgumentError("there is no GPU that torch can use; parse with the device cpu")
+    return torch.device("cuda" if name == "auto" else name)
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """The same model, on a device."""
+
+    model: NeuralModel
+    device: torch.device
+    network: TorchSession
+    labels: TorchSession | None
+
+    kind: ClassVar[str] = NeuralModel.kind
+    task: ClassVar[Task] = NeuralModel.task
+    sentences_at_once: ClassVar[int] = 4_096
+
+    @classmethod
+    def of(cls, model: NeuralModel, device: torch.device) -> DeviceModel:
+        """Sends the weights there."""
+        labels = None if model.labels is None else TorchSession(model.labels.graph, device)
+        return cls(model, device, TorchSession(model.network.graph, device), labels)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        return self.model.about
+
+    @property
+    def requires(self) -> frozenset[str]:
+        return self.model.requires
+
+    @property
+    def gives(self) -> frozenset[str]:
+        return self.model.gives
+
+    @property
+    def trees(self) -> TreeClass:
+        return self.model.trees
+
+    def with_trees(self, trees: TreeClass) -> DeviceModel:
+        return replace(self, model=self.model.with_trees(trees))
+
+    def describe(self) -> Description:
+        return self.model.describe()
+
+    def to_archive(self) -> Archive:
+        return self.model.to_archive()
+
+    @classmethod
+    def from_archive(cls, archive: Archive) -> NeuralModel:
+        return NeuralModel.from_archive(archive)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeviceModel.of, (self.model, self.device)
+
+    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+        """The trees of some sentences, in their order."""
+        reading = self.model.reader.read(given)
+        found: dict[int, Prediction] = {}
+        for batch in _one_ahead(self._computed(reading, options)):
+            forms = [form for i in batch.which.tolist() for form in given[i].forms]
+            found |= zip(batch.which.tolist(), self._predictions(forms, batch.arrived()), strict=True)
+        return [found[i] for i in range(len(given))]
+
+    def _computed(self, reading: Reading, options: Options) -> Iterator[_Pending]:
+        for which in groups_by_size(reading.sizes, _MOST):
+            yield from self._batches(reading, which, options)
+
+    def _batches(self, reading: Reading, which: Ints, options: Options) -> Iterator[_Pending]:
+        """A batch, or its halves where the device has too little memory."""
+        try:
+            yield self._batch(reading, which, options)
+        except torch.cuda.OutOfMemoryError:
+            if len(which) == 1:
+                raise ArgumentError(
+                    f"the GPU has too little memory for a sentence of {reading.lengths[which[0]]} words; parse it with "
+                    "the device cpu"
+                ) from None
+        else:
+            return
+        torch.cuda.empty_cache()
+        for half in np.array_split(which, 2):
+            yield from self._batches(reading, half, options)
+
+    @torch.inference_mode()
+    def _batch(self, reading: Reading, which: Ints, options: Options) -> _Pending:
+        """Everything of one batch is asked of the device; nothing is waited for."""
+        lengths = reading.lengths[which]
+        nodes = int(lengths.max(initial=0)) + 1
+        rows, words = (self._sent(np.concatenate(parts)) for parts in cells(lengths))
+        if nodes == 1:
+            arcs, chosen = torch.zeros(len(which), 1, 1), torch.zeros(2 + len(self.model.tasks.tags), 0)
+        else:
+            inputs = {name: self._sent(array) for name, array in reading.batch(which).items()}
+            found = self.network.run(inputs)
+            self._require_shapes(found, len(which), nodes)
+            arcs = found["arcs"] / self.model.temperature
+            trees = DeviceTrees(arcs, self._sent(lengths), **self.trees._asdict(), validate_args=False)
+            heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
+            labels = self._labels(found, heads, rows, words)
+            chosen = torch.stack([heads, labels, *self._values(found, rows, words)])
+        return _Pending(which, lengths, self.trees, self.device, _coming(arcs), _coming(chosen.int()), _signal(arcs))
+
+    def _sent(self, array: NDArray[Any]) -> Tensor:
+        made = torch.from_numpy(np.ascontiguousarray(array))
+        return made.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else made
+
+    def _require_shapes(self, found: Mapping[str, Tensor], batch: int, nodes: int) -> None:
+        fits = found["arcs"].shape == (batch, nodes, nodes) and all(
+            scores.shape[:2] == (batch, nodes) for scores in found.values()
+        )
+        if not fits or (self.model.tasks.tags and found["tags"].shape[2] != self.model.tasks.width):
+            raise _misshapen()
+
+    def _labels(self, found: Mapping[str, Tensor], heads: Tensor, rows: Tensor, words: Tensor) -> Tensor:
+        """The number of each word's label."""
+        names = self.model.tasks.labels
+        if self.labels is None:
+            return torch.zeros_like(heads)
+        own, above = found["label_modifiers"][rows, words], found["label_heads"][rows, heads.clamp(min=0)]
+        pairs = zip(above.split(_ROWS), own.split(_ROWS), strict=True)
+        scores = torch.cat([self.labels.run({"heads": h, "modifiers": m})["labels"] for h, m in pairs])
+        if scores.shape[1] != len(names):
+            raise _misshapen()
+        possible = possible_labels(names, self.model.roots)
+        if possible is not None:
+            scores = scores.masked_fill(~self._sent(possible)[(heads == 0).long()], -torch.inf)
+        return scores.argmax(dim=1)
+
+    def _values(self, found: Mapping[str, Tensor], rows: Tensor, words: Tensor) -> list[Tensor]:
+        """The number of each word's best value, task by task."""
+        tasks = self.model.tasks
+        if not tasks.tags:
+            return []
+        scores = found["tags"][rows, words].split([tasks.sizes[name] for name in tasks.tags], dim=1)
+        return [own.argmax(dim=1) for own in scores]
+
+    def _predictions(self, forms: Sequence[str], batch: _Batch) -> Iterator[Prediction]:
+        tasks = self.model.tasks
+        heads, labels, *values = batch.chosen
+        names = [tasks.labels[k] for k in labels.tolist()] if self.labels is not None else None
+        columns = tasks.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
+        for b, (start, end) in enumerate(pairwise(accumulate(batch.lengths.tolist(), initial=0))):
+            yield Prediction(
+                np.concatenate([[-1], heads[start:end]]),
+                None if names is None else (None, *names[start:end]),
+                batch.distribution(b),
+                columns={name: column[start:end] for name, column in columns.items()} or None,
+            )
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A batch on its way back."""
+
+    which: Ints
+    lengths: Ints
+    trees: TreeClass
+    device: torch.device
+    arcs: Tensor
+    chosen: Tensor
+    signal: Any
+
+    def arrived(self) -> _Batch:
+        if self.signal is not None:
+            self.signal.synchronize()
+        arcs = self.arcs.numpy().astype(np.float64)
+        return _Batch(arcs, self.lengths, self.chosen.numpy().astype(np.int64), self.trees, self.device)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Arc scores (B, N+1, N+1), and for all words one after the other: head, label, one number for every task."""
+
+    arcs: Floats
+    lengths: Ints
+    chosen: Ints
+    trees: TreeClass
+    device: torch.device
+
+    def distribution(self, b: int) -> TreeDistribution:
+        made = _OfBatch.of_batch(one_sentence(self.arcs, b, int(self.lengths[b])), self.trees)
+        assert isinstance(made, _OfBatch)
+        made.batch, made.row = self, b
+        return made
+
+    @cached_property
+    def probabilities(self) -> tuple[Floats, Floats]:
+        """log Z (B,) and marginals of all sentences, in double precision."""
+        arcs, lengths = (torch.from_numpy(array).to(self.device) for array in (self.arcs, self.lengths))
+        trees = DeviceTrees(arcs, lengths, **self.trees._asdict(), validate_args=False)
+        with torch.inference_mode():
+            return trees.log_partition.cpu().numpy(), trees.marginals.cpu().numpy()
+
+
+class _OfBatch(TreeDistribution):
+    """The distribution of one sentence, whose marginals are computed with those of its batch."""
+
+    batch: _Batch
+    row: int
+
+    @cached_property
+    def _log_z(self) -> Floats:
+        return self._inference[0]
+
+    @cached_property
+    def _inference(self) -> tuple[Floats, Floats]:
+        if self._batch.wide is not None:  # of any size, which the host is for
+            return super()._inference
+        b, inside = self.row, slice(0, int(self.batch.lengths[self.row]) + 1)
+        log_z, marginals = self.batch.probabilities
+        return log_z[b : b + 1], marginals[b : b + 1, inside, inside]
+
+
+def _one_ahead(batches: Iterator[_Pending]) -> Iterator[_Pending]:
+    """The same batches, each of them when the next one has been asked for."""
+    before = next(batches, None)
+    while before is not None:
+        after = next(batches, None)
+        yield before
+        before = after
+
+
+def _coming(tensor: Tensor) -> Tensor:
+    return tensor.to("cpu", non_blocking=True)
+
+
+def _signal(tensor: Tensor) -> Any:
+    """What tells that everything asked for so far is done; None where nothing is waited for."""
+    if tensor.device.type != "cuda":
+        return None
+    event = torch.cuda.Event()
+    event.record()
+    return event
+
+
+def _misshapen() -> ArchiveError:
+    return ArchiveError("the network of the model gives scores of another shape than it should; save it again")
