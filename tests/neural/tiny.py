@@ -11,7 +11,6 @@ from torch import nn
 
 from headway import Sentence
 from headway.arrays import TreeClass
-from headway.neural.encoders.bert import first_position
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import TransformerEncoder
 from headway.neural.export import export
@@ -39,7 +38,30 @@ BERT = {
 }
 ROBERTA = {**BERT, "model_type": "roberta", "pad_token_id": 1, "max_position_embeddings": 42, "type_vocab_size": 1}
 ELECTRA = {**BERT, "model_type": "electra", "embedding_size": 16}
-NAMES = ("lstm", "tags", "bert", "roberta", "electra")
+MPNET = {**ROBERTA, "model_type": "mpnet", "relative_attention_num_buckets": 32}
+MODERNBERT = {
+    "model_type": "modernbert",
+    "vocab_size": 100,
+    "hidden_size": 32,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 40,
+    "global_attn_every_n_layers": 3,
+    "local_attention": 6,
+    "global_rope_theta": 160000.0,
+    "local_rope_theta": 10000.0,
+    "norm_eps": 1e-5,
+    "norm_bias": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "attention_dropout": 0.1,
+    "mlp_dropout": 0.1,
+    "embedding_dropout": 0.1,
+    "pad_token_id": 0,
+}
+CONFIGS = {"bert": BERT, "roberta": ROBERTA, "electra": ELECTRA, "modernbert": MODERNBERT, "mpnet": MPNET}
+NAMES = ("lstm", "tags", *CONFIGS)
 
 
 def sentence_of(rng: np.random.Generator, clauses: int) -> Sentence:
@@ -81,8 +103,7 @@ def subword_reader(config: dict[str, Any]) -> SubwordReader:
     pieces = [*special, "[UNK]", "[CLS]", "[SEP]", *known, *letters, *(f"##{letter}" for letter in letters)]
     made = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    longest = config["max_position_embeddings"] - first_position(config)
-    return SubwordReader.from_files(made.to_str(), config, longest)
+    return SubwordReader.from_files(made.to_str(), config, 40)
 
 
 def network_of(name: str, trees: list[Sentence]) -> tuple[Reader, Tasks, Network]:
@@ -95,7 +116,7 @@ def network_of(name: str, trees: list[Sentence]) -> tuple[Reader, Tasks, Network
         tasks = Tasks.learn(trees, tags=name != "tags", labels=True)
         network = Network(encoder, tasks.sizes, arc_size=24, label_size=8)
     else:
-        config = {"bert": BERT, "roberta": ROBERTA, "electra": ELECTRA}[name]
+        config = CONFIGS[name]
         reader = subword_reader(config)
         tasks = Tasks.learn(trees, tags=True, labels=True)
         transformer = TransformerEncoder(config)

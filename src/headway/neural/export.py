@@ -14,10 +14,10 @@ import numpy as np
 from onnx import TensorProto
 from torch import Tensor, nn
 
-from headway.neural.encoders.bert import BertEncoder
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import TransformerEncoder
-from headway.neural.graph import RUNTIME, GraphBuilder, Weights
+from headway.neural.export_transformer import transformer
+from headway.neural.graph import GraphBuilder, Weights, array_of, without_root
 from headway.neural.lexicon import WIDTHS
 from headway.neural.network import Network
 
@@ -45,7 +45,9 @@ def _network(network: Network, *, quantised: bool) -> bytes:
     if network.labels.shape[0]:
         roles += [network.label_heads, network.label_modifiers]
     layers = [*(role.linear for role in roles), *network.tags.values()]
-    weights, bias = (np.concatenate([_array(getattr(layer, name)) for layer in layers]) for name in ("weight", "bias"))
+    weights, bias = (
+        np.concatenate([array_of(getattr(layer, name)) for layer in layers]) for name in ("weight", "bias")
+    )
     sizes = [role.linear.out_features for role in roles]
     tags = len(bias) - sum(sizes)
     found = graph.linear(words, weights, bias)
@@ -55,7 +57,7 @@ def _network(network: Network, *, quantised: bool) -> bytes:
     active = graph.apply("LeakyRelu", found, alpha=0.1)
     heads, modifiers, *others = graph.split("Split", active, graph.integers(*sizes), parts=len(sizes), axis=2)
     scaled = graph.linear(
-        modifiers, _array(network.arcs).T / np.float32(len(network.arcs) ** 0.5), _array(network.arc_bias)
+        modifiers, array_of(network.arcs).T / np.float32(len(network.arcs) ** 0.5), array_of(network.arc_bias)
     )
     arcs = graph.apply("MatMul", heads, graph.apply("Transpose", scaled, perm=[0, 2, 1]))
     graph.output(arcs, "arcs", ("batch", "nodes", "nodes"))
@@ -69,7 +71,7 @@ def _labels(network: Network, *, quantised: bool) -> bytes:
 
     m' V_l h, for V (L, D+1, D+1), is a product with m for each l and h_j, then one with h; the last column is apart.
     """
-    weights = _array(network.labels) * np.float32(network.labels.shape[1] ** -0.5)
+    weights = array_of(network.labels) * np.float32(network.labels.shape[1] ** -0.5)
     count, size = weights.shape[0], weights.shape[1] - 1
     graph = GraphBuilder(quantised=quantised)
     heads, modifiers = (graph.input(name, _FLOAT, ("words", size)) for name in ("heads", "modifiers"))
@@ -88,14 +90,14 @@ def _encoder(graph: GraphBuilder, encoder: nn.Module) -> str:
     if isinstance(encoder, LstmEncoder):
         return _lstm(graph, encoder)
     assert isinstance(encoder, TransformerEncoder)
-    return _transformer(graph, encoder)
+    return transformer(graph, encoder)
 
 
 def _with_root(graph: GraphBuilder, words: str, root: Tensor) -> str:
     size = root.shape[0]
     count = graph.apply("Shape", words, start=0, end=1)
     shape = graph.apply("Concat", count, graph.integers(1, size), axis=0)
-    return graph.apply("Concat", graph.apply("Expand", graph.constant(_array(root)), shape), words, axis=1)
+    return graph.apply("Concat", graph.apply("Expand", graph.constant(array_of(root)), shape), words, axis=1)
 
 
 def _lstm(graph: GraphBuilder, encoder: LstmEncoder) -> str:
@@ -103,7 +105,7 @@ def _lstm(graph: GraphBuilder, encoder: LstmEncoder) -> str:
         name: graph.input(name, _INTEGERS, ("batch", "nodes", *((WIDTHS[name],) if name in WIDTHS else ())))
         for name in encoder.columns
     }
-    words = _without_root(graph, columns["words"])
+    words = without_root(graph, columns["words"])
     known = graph.apply("Cast", graph.apply("Greater", words, graph.integers(0)), to=_INT32)
     lengths = graph.apply("ReduceSum", known, graph.integers(1), keepdims=0)
     x = graph.apply("Concat", *(_column(graph, encoder, *column) for column in columns.items()), axis=2)
@@ -126,10 +128,10 @@ def _lstm(graph: GraphBuilder, encoder: LstmEncoder) -> str:
 
 def _column(graph: GraphBuilder, encoder: LstmEncoder, name: str, numbers: str) -> str:
     """The vectors (B, N, D) of one column."""
-    own = _without_root(graph, numbers)
+    own = without_root(graph, numbers)
     table = encoder.embeddings[name]
     assert isinstance(table, nn.Embedding)
-    found = graph.rows(_array(table.weight), own)
+    found = graph.rows(array_of(table.weight), own)
     if name == "feats":
         return graph.apply("ReduceSum", found, graph.integers(2), keepdims=0)
     if name != "characters":
@@ -137,7 +139,7 @@ def _column(graph: GraphBuilder, encoder: LstmEncoder, name: str, numbers: str) 
     convolution: Any = encoder.convolution
     letters = graph.apply("Reshape", found, graph.integers(-1, WIDTHS[name], table.embedding_dim))
     letters = graph.apply("Transpose", letters, perm=[0, 2, 1])
-    weights, bias = (graph.constant(_array(each)) for each in (convolution.weight, convolution.bias))
+    weights, bias = (graph.constant(array_of(each)) for each in (convolution.weight, convolution.bias))
     made = graph.apply("Conv", letters, weights, bias, pads=[convolution.padding[0]] * 2)
     most = graph.apply("ReduceMax", made, graph.integers(2), keepdims=0)
     shape = graph.apply(
@@ -146,65 +148,7 @@ def _column(graph: GraphBuilder, encoder: LstmEncoder, name: str, numbers: str) 
     return graph.apply("Reshape", most, shape)
 
 
-def _without_root(graph: GraphBuilder, numbers: str) -> str:
-    return graph.apply("Slice", numbers, graph.integers(1), graph.integers(2**62), graph.integers(1))
-
-
 def _gates(weights: Any) -> Weights:
     """torch's gates are input, forget, cell, output; ONNX has input, output, forget, cell."""
-    given, forget, cell, output = np.split(_array(weights), 4)
+    given, forget, cell, output = np.split(array_of(weights), 4)
     return np.concatenate([given, output, forget, cell])
-
-
-def _transformer(graph: GraphBuilder, encoder: TransformerEncoder) -> str:
-    model = encoder.model
-    subwords = graph.input("subwords", _INTEGERS, ("windows", "subwords"))
-    words = _without_root(graph, graph.input("words", _INTEGERS, ("batch", "nodes", 2)))
-    there = graph.apply("Not", graph.apply("Equal", subwords, graph.integers(model.padding)))
-    mask = graph.apply("Cast", there, to=_INT32)
-    shapes = graph.input("shapes", _INTEGERS, ("windows", "subwords"))
-    x = _embeddings(graph, model, subwords, graph.rows(_array(encoder.shapes.weight), shapes))
-    layers: Any = model.encoder.layer
-    for layer in layers:
-        attention = layer.attention["self"]
-        parts = (attention.query, attention.key, attention.value)
-        weights, bias = (np.concatenate([_array(getattr(part, name)) for part in parts]) for name in ("weight", "bias"))
-        both = graph.integers(*[model.size] * 3)
-        q, k, v = graph.split("Split", graph.linear(x, weights, bias), both, parts=3, axis=2)
-        seen = graph.apply("MultiHeadAttention", q, k, v, "", mask, domain=RUNTIME, num_heads=attention.heads)
-        x = _added(graph, layer.attention["output"], seen, x)
-        wide = layer.intermediate["dense"]
-        active = graph.apply("Gelu", graph.linear(x, _array(wide.weight), _array(wide.bias)))
-        x = _added(graph, layer.output, active, x)
-    flat = graph.apply("Reshape", x, graph.integers(-1, model.size))
-    return graph.apply("ReduceMean", graph.apply("Gather", flat, words, axis=0), graph.integers(2), keepdims=0)
-
-
-def _embeddings(graph: GraphBuilder, model: BertEncoder, subwords: str, added: str) -> str:
-    tables = model.embeddings
-    places = _array(tables.position_embeddings.weight)[tables.first :] + _array(tables.token_type_embeddings.weight)[0]
-    length = graph.apply("Shape", subwords, start=1, end=2)
-    x = graph.apply("Add", graph.rows(_array(tables.word_embeddings.weight), subwords), added)
-    x = graph.apply("Add", x, graph.first_rows(places, length))
-    x = _normalised(graph, tables.LayerNorm, x)
-    if hasattr(model, "embeddings_project"):
-        project = model.embeddings_project
-        x = graph.linear(x, _array(project.weight), _array(project.bias))
-    return x
-
-
-def _added(graph: GraphBuilder, layer: Any, x: str, before: str) -> str:
-    """A linear layer, what came before added, normalised."""
-    dense, norm = layer.dense, layer.LayerNorm
-    found = graph.linear(x, _array(dense.weight), _array(dense.bias))
-    return _normalised(graph, norm, graph.apply("Add", found, before))
-
-
-def _normalised(graph: GraphBuilder, norm: Any, x: str) -> str:
-    weights = (graph.constant(_array(each)) for each in (norm.weight, norm.bias))
-    return graph.apply("LayerNormalization", x, *weights, axis=-1, epsilon=norm.eps)
-
-
-def _array(tensor: Any) -> Weights:
-    array: Weights = tensor.detach().float().cpu().numpy()
-    return array

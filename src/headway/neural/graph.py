@@ -132,3 +132,14 @@ def rounded(weights: Weights) -> tuple[NDArray[np.int8], Weights]:
     largest = np.abs(weights).max(axis=-1, keepdims=True)
     scales = np.where(largest > 0, largest / _LEVELS, 1).astype(np.float32)
     return np.rint(weights / scales).astype(np.int8), scales
+
+
+def without_root(graph: GraphBuilder, numbers: str) -> str:
+    """The words of a batch (B, N+1, ..), without the row of the root."""
+    return graph.apply("Slice", numbers, graph.integers(1), graph.integers(2**62), graph.integers(1))
+
+
+def array_of(tensor: Any) -> Weights:
+    """A tensor's numbers as float32."""
+    array: Weights = tensor.detach().float().cpu().numpy()
+    return array

@@ -18,9 +18,9 @@ from headway.saved_values import numbers_in_range
 RUNTIME = "com.microsoft"
 _OURS = {
     "": "Abs Add Cast Concat Conv Div Equal Expand Gather Gelu Greater Identity LSTM LayerNormalization LeakyRelu "
-    "MatMul Mul Not QuantizeLinear ReduceMax ReduceMean ReduceSum Reshape Shape Slice Split Squeeze Transpose "
-    "Unsqueeze",
-    RUNTIME: "MatMulIntegerToFloat MultiHeadAttention",
+    "MatMul Mul Not QuantizeLinear ReduceMax ReduceMean ReduceSum Reshape Shape Slice Split Squeeze Sub "
+    "Transpose Unsqueeze",
+    RUNTIME: "MatMulIntegerToFloat MultiHeadAttention RotaryEmbedding",
 }
 OPERATIONS = frozenset((domain, name) for domain, names in _OURS.items() for name in names.split())
 _MOST_NODES = 5_000

@@ -111,6 +111,12 @@ class SubwordReader:
         return made
 
     @property
+    def highest(self) -> int:
+        """The highest number of a subword."""
+        numbers: list[int] = list(self._tokenizer.get_vocab().values())
+        return max(self.start, self.end, self.padding, self.unknown, *numbers)
+
+    @property
     def description(self) -> str:
         return f"{self._tokenizer.get_vocab_size()} subwords, {self.longest} at once"
 

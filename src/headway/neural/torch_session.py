@@ -129,13 +129,12 @@ def _shape(given: Sequence[Value], options: Mapping[str, Any]) -> NDArray[np.int
     return np.array(given[0].shape[options.get("start", 0) : options.get("end")], np.int64)
 
 
-def _slice(given: Sequence[Value], _: Mapping[str, Any]) -> Tensor:
+def _slice(given: Sequence[Value], _: Mapping[str, Any]) -> Value:
     x, starts, ends, axes = given
-    where = [slice(None)] * x.dim()
+    where = [slice(None)] * x.ndim
     for start, end, axis in zip(starts.tolist(), ends.tolist(), axes.tolist(), strict=True):
         where[axis] = slice(start, end)
-    found: Tensor = x[tuple(where)]
-    return found
+    return x[tuple(where)]
 
 
 def _reshaped(given: Sequence[Value], _: Mapping[str, Any]) -> Tensor:
@@ -164,7 +163,8 @@ def _gathered(given: Sequence[Value], options: Mapping[str, Any]) -> Tensor:
     table, numbers = given
     if options["axis"] != 0:
         raise ValueError("rows are taken along another axis than the first")
-    found: Tensor = table[numbers]
+    where = torch.tensor(numbers, device=table.device) if isinstance(numbers, np.ndarray) else numbers
+    found: Tensor = table[where]
     return found
 
 
@@ -176,8 +176,8 @@ def _reduced(function: Callable[..., Tensor]) -> Callable[[Sequence[Value], Mapp
 
 
 def _normalised(given: Sequence[Value], options: Mapping[str, Any]) -> Tensor:
-    x, weights, bias = given
-    return layer_norm(x, x.shape[-1:], weights, bias, options["epsilon"])
+    x, weights, *bias = given
+    return layer_norm(x, x.shape[-1:], weights, bias[0] if bias else None, options["epsilon"])
 
 
 def _attention(given: Sequence[Value], options: Mapping[str, Any]) -> Tensor:
@@ -188,6 +188,16 @@ def _attention(given: Sequence[Value], options: Mapping[str, Any]) -> Tensor:
     if more:  # what is added to the scores
         allowed = torch.where(allowed, more[0], -torch.inf)
     return scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
+
+
+def _rotated(given: Sequence[Value], _: Mapping[str, Any]) -> Tensor:
+    """Each head's first half of dimensions turned with its second, by the angle of the position; from 0 on."""
+    x, start, cosines, sines = given
+    if start.tolist() != [0]:
+        raise ValueError("positions that do not begin at 0")
+    cosines, sines = (table[: x.shape[1], None] for table in (cosines, sines))
+    one, two = x.unflatten(2, (-1, 2 * cosines.shape[2])).chunk(2, dim=3)
+    return torch.cat([one * cosines - two * sines, two * cosines + one * sines], dim=3).flatten(2)
 
 
 def _convolved(given: Sequence[Value], options: Mapping[str, Any]) -> Tensor:
@@ -253,10 +263,12 @@ _OPERATIONS: dict[str, Callable[[Sequence[Value], Mapping[str, Any]], Value]] = 
     "ReduceMean": _reduced(torch.mean),
     "ReduceSum": _reduced(torch.sum),
     "Reshape": _reshaped,
+    "RotaryEmbedding": _rotated,
     "Shape": _shape,
     "Slice": _slice,
     "Split": _split,
     "Squeeze": _without_axes,
+    "Sub": lambda given, _: given[0] - given[1],
     "Transpose": lambda given, options: given[0].permute(options["perm"]),
     "Unsqueeze": _with_axis,
 }

@@ -8,14 +8,13 @@ padding; ELECTRA may have embeddings smaller than its layers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-KINDS = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
-PREFIXES = ("bert.", "roberta.", "electra.", "")
+from headway.neural.encoders.configuration import Fields
 
 
 class _Embeddings(nn.Module):
@@ -55,7 +54,7 @@ class _SelfAttention(nn.Module):
         return found.transpose(1, 2).reshape(batch, length, size)
 
 
-class _Added(nn.Module):
+class Added(nn.Module):
     """A linear layer whose result is added to what came before, and normalised."""
 
     def __init__(self, width: int, config: Mapping[str, Any]) -> None:
@@ -73,9 +72,9 @@ class _Layer(nn.Module):
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         size, wide = config["hidden_size"], config["intermediate_size"]
-        self.attention = nn.ModuleDict({"self": _SelfAttention(config), "output": _Added(size, config)})
+        self.attention = nn.ModuleDict({"self": _SelfAttention(config), "output": Added(size, config)})
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(size, wide)})
-        self.output = _Added(wide, config)
+        self.output = Added(wide, config)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, mask), x)
@@ -92,6 +91,9 @@ class _Layers(nn.Module):
 class BertEncoder(nn.Module):
     """From subwords (W, T), with something added to their embeddings (W, T, width), to vectors (W, T, size)."""
 
+    kinds: ClassVar[tuple[str, ...]] = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+    prefixes: ClassVar[tuple[str, ...]] = ("bert.", "roberta.", "electra.", "")
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.embeddings = _Embeddings(config)
@@ -102,6 +104,21 @@ class BertEncoder(nn.Module):
         self.size = int(config["hidden_size"])
         self.width = int(own)
         self.padding = int(config.get("pad_token_id") or 0)
+
+    @staticmethod
+    def require(config: Mapping[str, Any]) -> None:
+        """Refuse a configuration that is none of this family."""
+        require_bert(config)
+        fields = Fields(config)
+        if "type_vocab_size" in config:
+            fields.sizes("type_vocab_size")
+        if config.get("embedding_size") is not None:
+            fields.sizes("embedding_size")
+
+    @staticmethod
+    def longest(config: Mapping[str, Any]) -> int:
+        """How many subwords it reads at once."""
+        return int(config["max_position_embeddings"]) - first_position(config)
 
     def forward(self, subwords: Tensor, added: Tensor) -> Tensor:
         mask = (subwords != self.padding)[:, None, None, :]
@@ -117,6 +134,19 @@ class BertEncoder(nn.Module):
         """How many layers are above a parameter: 0 for the last layer's own."""
         layers = len(self.encoder.layer)
         return layers - 1 - int(name.split(".")[2]) if name.startswith("encoder.layer.") else layers
+
+
+def require_bert(config: Mapping[str, Any]) -> None:
+    """What all configurations of the family and its relatives have."""
+    fields = Fields(config)
+    fields.sizes("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    fields.sizes("max_position_embeddings")
+    fields.heads()
+    fields.padding()
+    fields.shares("hidden_dropout_prob", "attention_probs_dropout_prob")
+    fields.positive(config.get("layer_norm_eps"), "layer_norm_eps", 1.0)
+    fields.only("hidden_act", "gelu")
+    fields.only("position_embedding_type", "absolute")
 
 
 def first_position(config: Mapping[str, Any]) -> int:
