@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -41,14 +40,24 @@ class Batch:
 def batch_of(data: Annotated, which: Ints, device: torch.device) -> Batch:
     """Some sentences as tensors."""
     nodes = int(data.reading.lengths[which].max(initial=0)) + 1
+    arrays = [
+        data.reading.lengths[which],
+        data.heads[which, :nodes],
+        *(inputs := data.reading.batch(which)).values(),
+        *(target[which, :nodes] for target in data.targets.values()),
+    ]
+    lengths, heads, *others = _sent(arrays, device)
+    read, targets = others[: len(inputs)], others[len(inputs) :]
+    return Batch(dict(zip(inputs, read, strict=True)), lengths, heads, dict(zip(data.targets, targets, strict=True)))
 
-    def sent(array: NDArray[Any]) -> Tensor:
-        made = torch.from_numpy(np.ascontiguousarray(array))
-        return made.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else made
 
-    inputs = {name: sent(array) for name, array in data.reading.batch(which).items()}
-    targets = {name: sent(array[which, :nodes]) for name, array in data.targets.items()}
-    return Batch(inputs, sent(data.reading.lengths[which]), sent(data.heads[which, :nodes]), targets)
+def _sent(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[Tensor]:
+    """All arrays on a device, to which they go together: there may be dozens."""
+    together = torch.from_numpy(np.concatenate([array.ravel() for array in arrays]))
+    if device.type == "cuda":
+        together = together.pin_memory().to(device, non_blocking=True)
+    parts = together.split([array.size for array in arrays])
+    return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def batches(sizes: Ints, most: int, rng: np.random.Generator | None) -> Iterator[Ints]:

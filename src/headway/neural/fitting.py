@@ -30,13 +30,12 @@ class Average:
 
     @torch.no_grad()
     def add(self, network: nn.Module) -> None:
-        own = {name: weight.detach() for name, weight in network.state_dict().items()}
         self.steps += 1
         if not self.weights:
-            self.weights = {name: weight.clone() for name, weight in own.items()}
+            self.weights = {name: weight.clone() for name, weight in network.state_dict().items()}
             return
         share = 1 - min(self.decay, self.steps / (self.steps + 10))
-        torch._foreach_lerp_(list(self.weights.values()), list(own.values()), share)
+        torch._foreach_lerp_(list(self.weights.values()), list(network.parameters()), share)
 
 
 def optimiser_of(network: Network, settings: NetworkSettings) -> torch.optim.AdamW:

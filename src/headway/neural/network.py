@@ -18,15 +18,18 @@ import torch
 from torch import Tensor, nn
 
 from headway.neural.encoders.lstm import SharedDropout
+from headway.neural.tagging import Tagger
 
 
 class Outputs(NamedTuple):
-    """Of a batch: arc scores (B, N+1, N+1) [head, modifier], words as heads and as modifiers for labels, tag scores."""
+    """Of a batch: arc scores (B, N+1, N+1) [head, modifier], words as heads and as modifiers for labels, and the scores
+    of tags, by task, and those of the small tasks in one array."""
 
     arcs: Tensor
     label_heads: Tensor
     label_modifiers: Tensor
     tags: dict[str, Tensor]
+    small_tags: Tensor
 
 
 class Network(nn.Module):
@@ -53,25 +56,23 @@ class Network(nn.Module):
         self.label_heads, self.label_modifiers = (_Projection(width, label_size, dropout) for _ in range(2))
         self.labels = nn.Parameter(torch.zeros(labels, label_size + 1, label_size + 1))
         self.tag_dropout = SharedDropout(dropout)
-        self.tags = nn.ModuleDict({_key(name): nn.Linear(width, n) for name, n in sizes.items() if name != "labels"})
-        self.names = {_key(name): name for name in sizes}
+        self.tags = Tagger(width, {name: size for name, size in sizes.items() if name != "labels"})
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Outputs:
-        on_gpu = self.root.is_cuda
-        with torch.autocast("cuda", torch.bfloat16, enabled=on_gpu):
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.root.is_cuda):
             words = self.encoder(inputs)
         words = words.float()
         words = torch.cat([self.root.expand(len(words), 1, -1), words[:, 1:]], dim=1)
         heads, modifiers = self.arc_heads(words), self.arc_modifiers(words)
         scaled = modifiers @ (self.arcs / self.arcs.shape[0] ** 0.5) + self.arc_bias
         arcs = heads @ scaled.transpose(1, 2)
-        dropped = self.tag_dropout(words)
-        tags = {self.names[key]: layer(dropped) for key, layer in self.tags.items()}
-        return Outputs(arcs, self.label_heads(words), self.label_modifiers(words), tags)
+        return Outputs(arcs, self.label_heads(words), self.label_modifiers(words), *self.tags(self.tag_dropout(words)))
 
     def label_scores(self, heads: Tensor, label_heads: Tensor, label_modifiers: Tensor) -> Tensor:
         """(B, N+1, L) for each word's arc from its head (B, N+1); heads below 0 count as 0."""
-        chosen = label_heads.gather(1, heads.clamp(min=0)[..., None].expand(-1, -1, label_heads.shape[2]))
+        place = torch.arange(label_heads.shape[1], device=heads.device)
+        # A product rather than a choice, whose derivative would take longer to be the same every time.
+        chosen = (heads.clamp(min=0)[..., None] == place).to(label_heads.dtype) @ label_heads
         scale = self.labels.shape[1] ** -0.5
         by_label = torch.einsum("bmi,lij->bmlj", _with_one(label_modifiers), self.labels * scale)
         return torch.einsum("bmlj,bmj->bml", by_label, _with_one(chosen))
@@ -92,8 +93,3 @@ class _Projection(nn.Module):
 
 def _with_one(x: Tensor) -> Tensor:
     return nn.functional.pad(x, (0, 1), value=1.0)
-
-
-def _key(name: str) -> str:
-    """A task's name as a module may be called."""
-    return name.replace(".", "_")

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from headway.arrays import Ints, TreeClass
 from headway.neural.batching import Annotated, Batch
 from headway.neural.losses import Loss, entropy, expected_loss, partial_log_likelihood
 from headway.neural.network import Network, Outputs
 from headway.neural.settings import NetworkSettings
-from headway.neural.targets import UNTAUGHT
+from headway.neural.tagging import choice_loss
 
 _LIKELY = 0.25
 
@@ -49,20 +49,12 @@ class TreeObjective:
         early = self.tree_loss is expected_loss and done < _LIKELY
         tree_loss = partial_log_likelihood if early else self.tree_loss
         total = tree_loss(found.arcs, batch.heads, batch.lengths, self.trees).sum()
-        for name, target in batch.targets.items():
-            if name == "labels":
-                scores = network.label_scores(batch.heads, found.label_heads, found.label_modifiers)
-            else:
-                scores = found.tags[name]
-            each = nn.functional.cross_entropy(
-                scores.flatten(0, 1),
-                target.flatten(),
-                ignore_index=UNTAUGHT,
-                reduction="sum",
-                label_smoothing=self.settings.smoothing,
-            )
-            total = total + (self.settings.label_weight if name == "labels" else self.settings.tag_weight) * each
-        return total
+        smoothing = self.settings.smoothing
+        if "labels" in batch.targets:
+            scores = network.label_scores(batch.heads, found.label_heads, found.label_modifiers)
+            total = total + self.settings.label_weight * choice_loss(scores, batch.targets["labels"], smoothing)
+        tags = network.tags.loss(found.tags, found.small_tags, batch.targets, smoothing)
+        return total + self.settings.tag_weight * tags
 
 
 @dataclass(frozen=True)

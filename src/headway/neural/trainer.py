@@ -326,12 +326,16 @@ def deterministic() -> Iterator[None]:
     """The same results from the same seed, on the same device."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
+    memory: Any = torch.utils.deterministic
+    filled = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)
+    memory.fill_uninitialized_memory = False  # a kernel for each array, and nothing reads them
     torch.set_float32_matmul_precision("high")
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before[0])
+        memory.fill_uninitialized_memory = filled
         torch.set_float32_matmul_precision(before[1])
 
 
