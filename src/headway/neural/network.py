@@ -59,7 +59,7 @@ class Network(nn.Module):
         self.tags = Tagger(width, {name: size for name, size in sizes.items() if name != "labels"})
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Outputs:
-        with torch.autocast("cuda", torch.bfloat16, enabled=self.root.is_cuda):
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.root.is_cuda and bool(self.encoder.mixed)):
             words = self.encoder(inputs)
         words = words.float()
         words = torch.cat([self.root.expand(len(words), 1, -1), words[:, 1:]], dim=1)

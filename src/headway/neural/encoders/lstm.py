@@ -38,6 +38,8 @@ class SharedDropout(nn.Module):
 class LstmEncoder(nn.Module):
     """`sizes` has how many numbers each column of the reader has."""
 
+    mixed = False  # on a GPU torch's LSTM would take float16, in which small gradients vanish
+
     def __init__(
         self,
         sizes: Mapping[str, int],

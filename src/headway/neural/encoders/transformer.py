@@ -163,6 +163,8 @@ def _shown(error: BaseException) -> str:
 class TransformerEncoder(nn.Module):
     """Words (B, N+1, size) from subwords, which are told their word's shape: the mean of each word's first and last."""
 
+    mixed = True  # bfloat16 where a GPU has it
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__()
         self.model = _ENCODERS[config["model_type"]](config)
