@@ -73,9 +73,7 @@ class Found:
         made = []
         for row, sentence in enumerate(given):
             words = slice(1, len(sentence) + 1)
-            columns = tasks.columns(
-                sentence.forms, {name: own[row, words].tolist() for name, own in self.values.items()}
-            )
+            columns = tasks.columns(sentence.forms, {name: own[row, words] for name, own in self.values.items()})
             tree = sentence.with_tree(self.heads[row, : words.stop], [None, *labels[row, words]])
             made.append(completed(tree, columns, replace_all=True))
         return made
