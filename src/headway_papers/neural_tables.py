@@ -152,9 +152,9 @@ def _learners(results: Results) -> str:
 
 def _calibration(results: Results) -> str:
     rows = []
-    for treebank in ("ewt", *CONLLX):
+    for treebank, model in (("ewt", MINILM), *((name, "lstm") for name in UD)):
         for learner, name in LEARNERS.items():
-            cells = results.of(treebank, MINILM if treebank == "ewt" else "lstm", learner).values()
+            cells = results.of(treebank, model, learner).values()
             if cells:
                 errors = [100 * mean(cell["dev"]["calibration"][key] for cell in cells) for key in _ERRORS]
                 temperature = mean(cell["temperature"] for cell in cells)

@@ -78,7 +78,7 @@ def compute(cell: Cell, job: Job, say: Say) -> Figures:
         "headway": __version__,
         "commit": _commit(),
         "settings": {**asdict(settings), "encoder": cell.model},
-        "data": {"train": checksum(parts.train), "dev": checksum(parts.dev)},
+        "data": {"train": checksum(parts.train), "dev": None if parts.dev is None else checksum(parts.dev)},
         "sentences": len(parts.train),
         "words": sum(map(len, parts.train)),
         "known_heads": known_heads(parts.train)[0],
@@ -94,11 +94,15 @@ def compute(cell: Cell, job: Job, say: Say) -> Figures:
 
 @dataclass(frozen=True)
 class Parts:
-    """The sentences of a cell; those of the test are read when they are asked for."""
+    """The sentences of a cell; those of the test are read when they are asked for.
+
+    CoNLL-X has no development sentences. The last tenth of the training sentences are them while settings are chosen;
+    what is tested learns from all.
+    """
 
     treebank: str
     train: list[Sentence]
-    dev: list[Sentence]
+    dev: list[Sentence] | None
     roots: tuple[str, ...]
     single_root: bool
     data: Path
@@ -108,9 +112,11 @@ class Parts:
     def of(cls, cell: Cell, job: Job) -> Parts:
         most = QUICK_SENTENCES if job.quick else None
         given = _read(job.data, cell.treebank, "train", most)
+        train: list[Sentence] = given
+        dev: list[Sentence] | None = None
         if TREEBANKS[cell.treebank].is_ud:
-            train, dev = given, _read(job.data, cell.treebank, "dev", most)
-        else:
+            dev = _read(job.data, cell.treebank, "dev", most)
+        elif job.dev_only:
             kept = len(given) - int(len(given) * HELD_OUT)
             train, dev = given[:kept], given[kept:]
         single_root, roots = Corpus(cell.treebank, given, []).single_root, root_labels(given)
@@ -164,7 +170,7 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
         fitted = trainer.fit(prepared, settings, Run(show=show), device)
         seconds = time.monotonic() - started
         prepared.network.load_state_dict(fitted.weights)
-        temperature = trainer.temperature_of(prepared, settings.trees, device)
+        temperature = 1.0 if parts.dev is None else trainer.temperature_of(prepared, settings.trees, device)
 
         def scored(sentences: list[Sentence]) -> tuple[Figures, list[Sentence]]:
             found = trainer.found_by(prepared, sentences, settings.trees, device, temperature)
@@ -176,7 +182,7 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
             }
             return {**measured(sentences, parsed, settings.tags), "calibration": calibration}, parsed
 
-        dev, _ = scored(parts.dev)
+        dev = None if parts.dev is None else scored(parts.dev)[0]
         tested = None if job.dev_only else scored(parts.test)
     figures: Figures = {
         "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.machine(),
@@ -187,7 +193,7 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
         "training_seconds": seconds,
         "passes": len(fitted.history),
         "best_pass": fitted.best_pass,
-        "history": [[round(entry[name], 4) for name in ("loss", "dev", "las")] for entry in fitted.history],
+        "history": [[entry.get(name) for name in ("loss", "dev", "las")] for entry in fitted.history],
         "temperature": temperature,
         "dev": dev,
     }
@@ -217,7 +223,7 @@ def _linear(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show) 
         "training_seconds": seconds,
         "passes": settings.epochs,
         "best_pass": parser.model.about["best_pass"],
-        "dev": scored(parts.dev)[0],
+        "dev": None if parts.dev is None else scored(parts.dev)[0],
     }
     return figures if job.dev_only else {**figures, **_of_test(job, parts, *scored(parts.test))}
 
@@ -293,9 +299,10 @@ def _trees(found: Iterable[Parsed]) -> list[Sentence]:
 
 def _shown(cell: Cell, say: Say) -> Show:
     def show(progress: Progress) -> None:
-        if progress.number % max(1, progress.passes // _SHOWN) == 0 and progress.dev is not None:
+        if progress.number % max(1, progress.passes // _SHOWN) == 0:
             figures = {name: round(value, 3) for name, value in progress.figures.items()}
-            say(f"  {cell.name}: {progress.number} of {progress.passes}, dev UAS {progress.dev:.2f}, {figures}")
+            dev = "" if progress.dev is None else f" dev UAS {progress.dev:.2f},"
+            say(f"  {cell.name}: {progress.number} of {progress.passes},{dev} {figures}")
 
     return show
 

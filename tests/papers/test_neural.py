@@ -18,7 +18,6 @@ import pytest
 
 from headway.errors import TrainingError, TreebankError
 from headway.evaluation import paired_bootstrap, sign_test
-from headway.training.data import known_heads
 from headway.treebank import is_punctuation
 from headway_papers import neural, neural_plan, neural_tables, neural_training, neural_workers
 from headway_papers.corpora import Corpus, write_json
@@ -155,10 +154,17 @@ def test_partial_trees_know_the_heads_that_the_linear_models_know(data: Path, tm
     job = Job(data, tmp_path, None)
     for seed in (1, 3):
         parts = Parts.of(Cell("danish", "lstm", "loglinear", seed, share=0.3), job)
-        wanted = hidden(train, 0.3, seed - 1)[:36]
+        wanted = hidden(train, 0.3, seed - 1)
         assert [s.to_conllx() for s in parts.train] == [s.to_conllx() for s in wanted]
-        assert known_heads(parts.dev)[0] == sum(map(len, train[36:]))
-        assert len(parts.dev) == 4
+        assert parts.dev is None
+
+
+def test_settings_are_chosen_on_a_tenth_that_is_not_learnt_from(data: Path, tmp_path: Path) -> None:
+    train = Corpus.read(data / "conllx", "danish").train
+    parts = Parts.of(Cell("danish", "lstm", "loglinear", 1), Job(data, tmp_path, None, dev_only=True))
+    assert parts.dev is not None
+    assert [s.to_conllx() for s in (*parts.train, *parts.dev)] == [s.to_conllx() for s in train]
+    assert len(parts.dev) == 4
 
 
 def test_a_learning_curve_adds_sentences_and_all_models_learn_from_the_same(data: Path, tmp_path: Path) -> None:
@@ -260,7 +266,15 @@ def test_learners_are_compared_sentence_by_sentence_over_all_seeds_that_both_hav
         row.append(f"{sign_test(a, b).p_value:.4f}")
     table = neural_tables.tables_text(tmp_path)
     assert " | ".join(row) + " |" in table
-    assert "| Danish | tree likelihood | 5.00 | 1.00 | 1.25 |" in table
+
+
+def test_calibration_is_that_of_development_sentences(tmp_path: Path) -> None:
+    for seed, error in ((1, 0.01), (2, 0.02)):
+        errors = {"expected_error": error, "expected_error_without_temperature": 0.05}
+        scores = {"uas": 90.0, "las": 80.0, "calibration": errors}
+        cell = {"temperature": 1.25, "dev": scores, "test": scores, "int8": None}
+        write_json(tmp_path / f"{Cell('ewt', 'minilm', 'loglinear', seed).name}.json", cell)
+    assert "| UD English-EWT | tree likelihood | 5.00 | 1.50 | 1.25 |" in neural_tables.tables_text(tmp_path)
 
 
 @contextmanager
