@@ -15,4 +15,5 @@ TARGETS = {
     "models": "mutate_archives:models",
     "checkpoints": "mutate_archives:checkpoints",
     "networks": "mutate_networks:networks",
+    "encoders": "mutate_encoders:encoders",
 }

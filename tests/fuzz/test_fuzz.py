@@ -18,10 +18,12 @@ from tests.fuzz.targets import TARGETS
 # About a minute in all; the rest of the time is for starting workers.
 DRAWS = {"treebanks": 3000, "texts": 150, "coreference": 1500, "settings": 3000, "commands": 60, "certificates": 200}
 
+NEURAL = ("torch", "onnx", "onnxruntime", "tokenizers", "safetensors")
+
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_nothing_but_answers_and_named_errors(target):
-    for package in ("torch", "onnx", "onnxruntime", "tokenizers") if target == "networks" else ():
+    for package in NEURAL if target in ("networks", "encoders") else ():
         pytest.importorskip(package, reason="neural models need it")
     tally = fuzz(TARGETS[target], seed=0, draws=DRAWS.get(target, 100))
     assert tally.findings == []

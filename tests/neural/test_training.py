@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from headway import Parser, Sentence
 from headway.errors import ArchiveError, TrainingError
 from headway.neural import trainer
 from tests.neural.test_fitting import SMALL, treebank
+from tests.neural.tiny import CONFIGS, folder_of
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,17 @@ def test_what_cannot_be_trained(settings: dict[str, Any], cause: str) -> None:
 def test_cross_entropy_is_for_networks() -> None:
     with pytest.raises(TrainingError, match="is for networks"):
         Parser.train(treebank(4), model="arc", learner="cross-entropy")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_pretrained_encoders_are_trained(name: str, tmp_path: Path) -> None:
+    """As the LSTM is, and what parses afterwards is the network that was trained."""
+    parser = trained(encoder=str(folder_of(name, tmp_path)), epochs=12, encoder_rate=3e-3, dropout=0.0)
+    figures = parser.model.about["rounding"]
+    assert figures["float32"]["uas"] > 60  # chance is below 30
+    assert abs(figures["int8"]["uas"] - figures["float32"]["uas"]) < 10
+    parser.save(tmp_path / "m.headway")
+    assert str(tmp_path) not in json.dumps(parser.model.to_archive().data)  # nobody needs to know where it was
 
 
 def test_folders_that_are_no_encoders(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,6 +97,11 @@ def sentences(count: int = 30, seed: int = 0) -> list[Sentence]:
 
 def subword_reader(config: dict[str, Any]) -> SubwordReader:
     """Most words are in the vocabulary; others are cut into letters."""
+    return SubwordReader.from_files(tokenizer_of(config), config, 40)
+
+
+def tokenizer_of(config: dict[str, Any]) -> str:
+    """A tokenizer.json."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     letters = "abcdefghiklnoprstvw"
@@ -103,7 +110,23 @@ def subword_reader(config: dict[str, Any]) -> SubwordReader:
     pieces = [*special, "[UNK]", "[CLS]", "[SEP]", *known, *letters, *(f"##{letter}" for letter in letters)]
     made = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return SubwordReader.from_files(made.to_str(), config, 40)
+    text: str = made.to_str()
+    return text
+
+
+def folder_of(name: str, path: Path, *, prefix: bool = True) -> Path:
+    """A folder in Hugging Face's format, of an encoder with random weights."""
+    from safetensors.torch import save_file
+
+    config = CONFIGS[name]
+    torch.manual_seed(2)
+    encoder = TransformerEncoder(config).model
+    before = next(p for p in (f"{name}.", encoder.prefixes[0]) if p in encoder.prefixes) if prefix else ""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "config.json").write_text(json.dumps(config))
+    (path / "tokenizer.json").write_text(tokenizer_of(config))
+    save_file({f"{before}{own}": weight for own, weight in encoder.state_dict().items()}, path / "model.safetensors")
+    return path
 
 
 def network_of(name: str, trees: list[Sentence]) -> tuple[Reader, Tasks, Network]:

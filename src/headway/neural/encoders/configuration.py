@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from headway.errors import ArchiveError
@@ -54,7 +53,7 @@ class Fields:
 
     def positive(self, value: Any, name: str, most: float) -> None:
         """A number above 0."""
-        if type(value) not in (int, float) or not isfinite(value) or not 0 < value <= most:
+        if type(value) not in (int, float) or not 0 < value <= most:
             raise _wrong(name, value, f"a number above 0, {most:g} at most")
 
     def flags(self, *names: str) -> None:

@@ -97,7 +97,7 @@ class MpnetEncoder(nn.Module):
         self.embeddings = _Embeddings(config)
         self.encoder = _Layers(config)
         self.size = self.width = int(config["hidden_size"])
-        self.padding = int(config["pad_token_id"])
+        self.padding = _FIRST - 1
 
     @staticmethod
     def require(config: Mapping[str, Any]) -> None:

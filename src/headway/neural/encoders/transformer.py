@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headway.errors import ArchiveError
+from headway.errors import ArchiveError, printable
 from headway.neural.encoders.bert import BertEncoder
 from headway.neural.encoders.modernbert import ModernBertEncoder
 from headway.neural.encoders.mpnet import MpnetEncoder
@@ -157,7 +157,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _shown(error: BaseException) -> str:
-    return " ".join(str(error).split())[:80]
+    return printable(" ".join(str(error).split()))[:80]
 
 
 class TransformerEncoder(nn.Module):
