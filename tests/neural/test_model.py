@@ -236,6 +236,60 @@ def test_commands(path, tmp_path):
     assert "<svg" in (tmp_path / "tree.svg").read_text()
 
 
+def test_what_other_parsers_do_is_done(parser, path, tmp_path):
+    """Lists of the best trees, draws, entropies; probabilities as JSON, as text and in pictures."""
+    found = parser.parse(PLAIN[1])
+    trees = found.distribution.kbest(3)
+    assert trees[0][0].tolist() == found.heads.tolist()
+    assert trees[0][1] >= trees[1][1] >= trees[2][1]
+    drawn = found.distribution.sample(20, 0)
+    assert drawn.shape == (20, len(found.heads))
+    assert all((heads == 0).sum() == 1 for heads in drawn)
+    assert found.distribution.entropy >= 0
+    assert found.distribution.log_prob(found.heads) == pytest.approx(np.log(found.confidence.tree))
+    text = tmp_path / "plain.conllu"
+    text.write_text("".join(sentence.to_conllu() for sentence in PLAIN[:2]))
+    rows = [json.loads(line) for line in run("parse", path, text, "--format", "json").output.splitlines()]
+    assert [row["status"] for row in rows] == ["EXACT", "EXACT"]
+    assert rows[0]["words"][1]["upos"] == "NOUN"
+    assert 0 < rows[0]["words"][1]["probability"] <= 1
+    assert "the" in run("parse", path, text, "--format", "tree", "--unsure-below", "1").output
+    assert "arcs are less probable than 1" in run("parse", path, text, "--unsure-below", "1").output
+    marked = run("parse", path, text, "--marginals", "--status").output
+    assert "# tree_probability = " in marked
+    assert "# headway_status = EXACT" in marked
+    assert "HeadProbability=" in marked
+    plain = tmp_path / "tokens.txt"
+    plain.write_text("the dog sees a cats\n")
+    assert "NOUN" in run("parse", path, plain, "--input-format", "tokens").output
+
+
+def test_info_says_what_there_is_to_know(parser, tmp_path):
+    about = {
+        "settings": {"encoder": "minilm"},
+        "rounding": {"float32": {"uas": 92.5, "las": 90.25}, "int8": {"uas": 92.4, "las": 90.2}},
+    }
+    Parser(replace(parser.model, about=about)).save(tmp_path / "m.headway")
+    said = run("info", tmp_path / "m.headway").output
+    for row in (
+        ("model", "neural"),
+        ("trees", "non-projective, one word on the root"),
+        ("encoder", "minilm"),
+        ("reads", ""),
+        ("finds besides", "6 labels, 2 edits for lemmas, 4 upos, 5 xpos, 3 features"),
+        ("network", "MB"),
+        ("temperature", "1.5"),
+        ("UAS / LAS on dev", "float32 92.50 / 90.25, int8 92.40 / 90.20"),
+    ):
+        assert any(line.startswith(row[0]) and row[1] in line for line in said.splitlines()), (row, said)
+    data = json.loads(run("info", tmp_path / "m.headway", "--json").output)
+    assert data["about"] == about
+    assert data["values"]["upos"] == 4
+    for odd in (3, {"float32": 1}, {"float32": {"uas": "x"}}, []):
+        strange = Parser(replace(parser.model, about={"rounding": odd, "settings": 3}))
+        assert "UAS / LAS on dev" not in dict(strange.describe().rows)
+
+
 def test_spacy(path):
     spacy = pytest.importorskip("spacy")
     nlp = spacy.blank("en")

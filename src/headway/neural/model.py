@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headway.archive import Archive
 from headway.arrays import Ints, TreeClass
-from headway.errors import ArchiveError
+from headway.errors import ArchiveError, printable
 from headway.extras import require_extra
 from headway.models.composed import DecodedTree
 from headway.models.description import labels_table
@@ -40,6 +40,7 @@ Outputs = Mapping[str, NDArray[np.float32]]
 _READERS: Mapping[str, type[LexiconReader | SubwordReader]] = {
     reader.kind: reader for reader in (LexiconReader, SubwordReader)
 }
+_ROUNDED = ("float32", "int8")  # the weights whose scores on development trees are kept
 _MOST = 256  # subwords of a batch, padding included: what is fastest
 _ROWS = 128  # words whose labels are scored at once: their products fit the cache
 
@@ -196,9 +197,12 @@ class NeuralModel:
             rows=(
                 ("model", self.kind),
                 ("trees", str(self.trees)),
+                *_encoder_row(self.about),
                 ("reads", self.reader.description),
+                ("finds besides", self.tasks.description),
                 ("network", f"{weights / 1e6:.1f} MB"),
                 ("temperature", f"{self.temperature:.4g}"),
+                *_rounding_rows(self.about),
             ),
             tables=(labels_table(labels),),
             data={
@@ -207,6 +211,7 @@ class NeuralModel:
                 **self.trees._asdict(),
                 "labels": list(labels),
                 "values": sizes,
+                "reads": self.reader.description,
                 "bytes": weights,
                 "temperature": self.temperature,
                 "tags": sizes.get("upos", sizes.get("xpos", 0)),
@@ -246,6 +251,22 @@ class NeuralModel:
             roots_of(data, tasks.labels),
             temperature,
         )
+
+
+def _encoder_row(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    settings = about.get("settings")
+    name = settings.get("encoder") if isinstance(settings, Mapping) else None
+    return (("encoder", printable(name)),) if isinstance(name, str) else ()
+
+
+def _rounding_rows(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What weights of one byte cost on the development treebank; nothing where the file does not say."""
+    try:
+        scores = [about["rounding"][name] for name in _ROUNDED]
+        shown = [f"{n} {own['uas']:.2f} / {own['las']:.2f}" for n, own in zip(_ROUNDED, scores, strict=True)]
+    except (LookupError, TypeError, ValueError):
+        return ()
+    return (("UAS / LAS on dev", ", ".join(shown)),)
 
 
 def cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:

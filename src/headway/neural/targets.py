@@ -68,6 +68,14 @@ class Tasks:
         return tuple(name for name in self.values if name != "labels")
 
     @property
+    def description(self) -> str:
+        """What is found besides the tree, in a few words."""
+        sizes = {name: size for name, size in self.sizes.items() if not name.startswith(FEATURE)}
+        features = len(self.values) - len(sizes)
+        named = [f"{size} {'edits for lemmas' if name == 'lemmas' else name}" for name, size in sizes.items()]
+        return ", ".join([*named, *([f"{features} features"] if features else [])]) or "nothing"
+
+    @property
     def width(self) -> int:
         """How many values they have in all."""
         return sum(len(self.values[name]) for name in self.tags)
