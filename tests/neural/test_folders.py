@@ -101,6 +101,7 @@ def test_no_more_than_the_file_has_is_asked_for(path: Path) -> None:
         ("bert", {"model_type": "gpt2"}, "'gpt2'"),
         ("bert", {"model_type": ["bert"]}, "of the kind"),
         ("bert", {"model_type": "modernbert"}, "local_attention"),
+        ("roberta", {"pad_token_id": 39}, "reads 2 subwords at once"),
         ("electra", {"embedding_size": 0}, "embedding_size"),
         ("electra", {"embedding_size": 32}, "shape"),
         ("mpnet", {"relative_attention_num_buckets": 64}, "relative_attention_num_buckets"),

@@ -29,6 +29,7 @@ _MOST_PIECES = 16  # of a word: more than any but a URL has; the first and the l
 _REMEMBERED = 100_000  # words
 _NUMBERS = ("longest", "start", "end", "padding", "unknown")
 _LARGEST, _LEAST = 1 << 31, 8
+LEAST_AT_ONCE = 2 * _MOST_PIECES + 2  # of subwords: any word is then whole in some window
 
 
 class _Word(NamedTuple):

@@ -22,7 +22,7 @@ from headway.errors import ArchiveError, printable
 from headway.neural.encoders.bert import BertEncoder
 from headway.neural.encoders.modernbert import ModernBertEncoder
 from headway.neural.encoders.mpnet import MpnetEncoder
-from headway.neural.subwords import SHAPES, SubwordReader
+from headway.neural.subwords import LEAST_AT_ONCE, SHAPES, SubwordReader
 
 _CONFIG, _WEIGHTS, _TOKENIZER = _FILES = ("config.json", "model.safetensors", "tokenizer.json")
 _MOST_JSON = 100_000_000
@@ -63,6 +63,8 @@ class Folder:
         """What cuts words into this encoder's subwords."""
         longest = _ENCODERS[self.config["model_type"]].longest(self.config)
         with _of(self.path):
+            if longest < LEAST_AT_ONCE:
+                raise ArchiveError(f"it reads {longest} subwords at once; expected at least {LEAST_AT_ONCE}")
             data = _read_json(self.path / _TOKENIZER)
             try:
                 reader = SubwordReader.from_files(json.dumps(data), self.config, longest)
