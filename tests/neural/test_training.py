@@ -15,6 +15,8 @@ pytest.importorskip("onnxruntime")
 from headway import Parser, Sentence
 from headway.errors import ArchiveError, TrainingError
 from headway.neural import trainer
+from headway.training.tuning import tune
+from tests.cli.conftest import run
 from tests.neural.test_fitting import SMALL, treebank
 from tests.neural.tiny import CONFIGS, folder_of
 
@@ -90,6 +92,46 @@ def test_what_cannot_be_trained(settings: dict[str, Any], cause: str) -> None:
 def test_cross_entropy_is_for_networks() -> None:
     with pytest.raises(TrainingError, match="is for networks"):
         Parser.train(treebank(4), model="arc", learner="cross-entropy")
+
+
+def test_rates_and_dropouts_are_tuned() -> None:
+    given: dict[str, Any] = {"model": "neural", "epochs": 4, "device": "cpu"}
+    grid = {"rate": (1e-6, 1e-2), "dropout": (0.1,)}
+    tuning = tune(treebank(), treebank(8, 1), network_grid=grid, **given)
+    assert [trial.network for trial in tuning.trials] == [
+        {"rate": 1e-6, "dropout": 0.1},
+        {"rate": 1e-2, "dropout": 0.1},
+    ]
+    slow, fast = (trial.uas for trial in tuning.trials)
+    assert fast > slow + 10
+    assert (tuning.settings.rate, tuning.settings.dropout, tuning.settings.epochs) == (1e-2, 0.1, 4)
+    assert tuning.model.about["settings"]["rate"] == 1e-2
+    assert max(entry["dev"] for entry in tuning.model.about["history"]) == pytest.approx(fast)
+    assert len(tune(treebank(), treebank(8, 1), **{**given, "epochs": 1}).trials) == 4
+
+
+def test_what_is_not_tuned() -> None:
+    with pytest.raises(TrainingError, match="a network has no C to tune; it has rate, encoder_rate, dropout"):
+        tune(treebank(), grid=(1.0,), model="neural")
+    with pytest.raises(TrainingError, match="batch of a network is not tuned"):
+        tune(treebank(), network_grid={"batch": (1.0,)}, model="neural")
+    with pytest.raises(TrainingError, match="rate is a setting of networks"):
+        tune(treebank(), network_grid={"rate": (1.0,)}, model="arc")
+
+
+def test_tuning_from_the_command_line(tmp_path: Path) -> None:
+    for name, trees in (("train", treebank()), ("dev", treebank(8, 1))):
+        (tmp_path / f"{name}.conllu").write_text("".join(tree.to_conllu() for tree in trees))
+    words = ("tune", tmp_path / "train.conllu", "--dev", tmp_path / "dev.conllu", "--model", "neural", "--epochs", "2")
+    words += ("--device", "cpu", "--rate", "1e-3", "--rate", "1e-2", "--dropout", "0.2")
+    said = run(*words, "-o", tmp_path / "m.headway").output.splitlines()
+    assert said[0].split() == ["rate", "dropout", "decoding", "passes", "UAS", "seconds"]
+    assert [line.split()[:2] for line in said[1:3]] == [["0.001", "0.2"], ["0.01", "0.2"]]
+    [chosen] = [line for line in said if line.startswith("chosen: ")]
+    assert "--model neural" in chosen
+    assert "--dropout 0.2" in chosen
+    assert " --c " not in chosen
+    assert Parser.load(tmp_path / "m.headway").model.kind == "neural"
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -1,4 +1,7 @@
-"""`headway tune`: choose C, the number of passes and the decoding on held-out data (koo2007's protocol)."""
+"""`headway tune`: choose C, the number of passes and the decoding on held-out data (koo2007's protocol).
+
+Of a network, the learning rate and the dropout are chosen instead of C.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,13 @@ EXAMPLES = (
     "headway tune train.conllu --model sibling --c 100 --c 300 --epochs 10",
     "headway tune few.conllu --learner loglinear --text many.conllu --entropy-weight 0.1",
     "headway tune train.conllu --dev dev.conllu -o model.headway",
+    "headway tune train.conllu --model neural --rate 1e-3 --rate 2e-3 --dropout 0.33",
 )
 
+_OF_NETWORKS = ("rate", "encoder_rate", "dropout")
 
-@options.with_settings(Settings, without=("criterion", "c", "entropy_weight"))
+
+@options.with_settings(Settings, without=("criterion", "c", "entropy_weight", *_OF_NETWORKS))
 def tune(
     train: options.TrainArgument,
     *,
@@ -50,6 +56,20 @@ def tune(
             metavar="W", help="A weight of the text's entropy to try; may be repeated.", show_default="a grid"
         ),
     ] = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(metavar="X", help="A learning rate of a network to try; may be repeated.", show_default="a grid"),
+    ] = None,
+    encoder_rate: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="X", help="A learning rate of a pretrained encoder to try; may be repeated.", show_default="a grid"
+        ),
+    ] = None,
+    dropout: Annotated[
+        list[float] | None,
+        typer.Option(metavar="X", help="A dropout of a network to try; may be repeated.", show_default="a grid"),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -66,8 +86,8 @@ def tune(
 ) -> None:
     """Choose C, passes and decoding on held-out data.
 
-    Tries every C and, with --text, every weight of the text's entropy. Each is scored by its best pass on the held-out
-    sentences, decoded as trained and also projectively.
+    Tries every C (of networks every rate and dropout) and, with --text, every weight of the text's entropy. Each is
+    scored by its best pass on the held-out sentences, decoded as trained and, unless it is a network, projectively.
     """
     if entropy_weight and text is None:
         raise typer.BadParameter("entropy_weight is about text beside the trees; give some with --text FILE")
@@ -85,6 +105,8 @@ def tune(
         development = None if dev_file is None else list(read_treebank(dev_file))
         more = None if text_file is None else list(read_treebank(text_file))
     tried: dict[str, Any] = {"entropy_weights": entropy_weight} if entropy_weight else {}
+    lists = {"rate": rate, "encoder_rate": encoder_rate, "dropout": dropout}
+    tried |= {"network_grid": {name: values for name, values in lists.items() if values}} if any(lists.values()) else {}
     with training_progress() as show:
         given: dict[str, Any] = {"text": more, "threads": threads, "show": show}
         tuning = run(sentences, development, grid=c or None, held_out=held_out, **given, **tried, **settings)
@@ -115,19 +137,25 @@ def _as_json(tuning: Tuning) -> dict[str, Any]:
 
 def _report(tuning: Tuning, *, with_text: bool) -> str:
     entropy = ["entropy weight"] * with_text
-    header = ["C", *entropy, "decoding", "passes", "UAS", "seconds"]
+    names = [name.replace("_", " ") for name in _of_network(tuning)] or ["C"]
+    header = [*names, *entropy, "decoding", "passes", "UAS", "seconds"]
     return table([header, *(_row(trial, with_text=with_text) for trial in tuning.trials)])
 
 
 def _row(trial: Trial, *, with_text: bool) -> list[str]:
     return [
-        f"{trial.c:g}",
+        *(f"{value:g}" for value in trial.network.values() or (trial.c,)),
         *[f"{trial.entropy_weight:g}"] * with_text,
         _decoding(trial.projective),
         str(trial.epochs),
         f"{trial.uas:.2f}",
         f"{trial.seconds:.1f}",
     ]
+
+
+def _of_network(tuning: Tuning) -> tuple[str, ...]:
+    """The settings of a network that were tried."""
+    return tuple(tuning.trials[0].network) if tuning.trials else ()
 
 
 def _decoding(projective: bool) -> str:
@@ -143,7 +171,7 @@ def _command(train: str, dev: str | None, text: str | None, tuning: Tuning) -> s
         words += [] if file is None else [name, file]
     for each in dataclasses.fields(Settings):
         value = getattr(chosen, each.name)
-        asked = each.name in ("learner", "c", "epochs", "entropy_weight")
+        asked = each.name in ("learner", "epochs", "entropy_weight", *(_of_network(tuning) or ("c",)))
         if value is not None and (asked or value != getattr(default, each.name)):
             words += _words(each.name, value, each.metadata["option"])
     as_trained = tuning.projective == chosen.projective
