@@ -84,15 +84,19 @@ class GeneralizedExpectation:
 
     def objective(self, problem: Problem[Differentiable], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        distance, slope = self._distance(self.expectations(problem, weights))
-        importance = self.c * self.constraints.weights * (self.constraints.units > 0)
-        coefficients = importance * slope / np.maximum(self.constraints.units, 1)
+        distance, coefficients = self.distance(self.expectations(problem, weights))
         gradient = np.array(weights)
         for which in chunks_by_length(problem):
             these = problem.some(which)
             f = self.constraints.combined(which, coefficients)
             these.add(gradient, these.covariance(these.score(weights), f)[2])
-        return dot(importance, distance) + 0.5 * dot(weights, weights), gradient
+        return distance + 0.5 * dot(weights, weights), gradient
+
+    def distance(self, shares: Floats) -> tuple[float, Floats]:
+        """C sum_k weight_k G(target_k, E_k), and the c_k: its derivatives by the sums that the shares are made of."""
+        distances, slopes = self._distances(shares)
+        importance = self.c * self.constraints.weights * (self.constraints.units > 0)
+        return dot(importance, distances), importance * slopes / np.maximum(self.constraints.units, 1)
 
     def expectations(self, problem: Problem[Differentiable], weights: Floats) -> Floats:
         """(K,), each constraint's share under the model; 0 where it speaks of nothing."""
@@ -102,7 +106,7 @@ class GeneralizedExpectation:
             totals += self.constraints.totals(which, these.marginals(these.score(weights))[1])
         return totals / np.maximum(self.constraints.units, 1)
 
-    def _distance(self, shares: Floats) -> tuple[Floats, Floats]:
+    def _distances(self, shares: Floats) -> tuple[Floats, Floats]:
         """G(target, E) and its derivative by E, of every constraint."""
         target = np.clip(shares, self.constraints.low, self.constraints.high)
         if self.criterion == "squared":
