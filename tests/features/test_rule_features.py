@@ -81,14 +81,16 @@ def test_all_against_the_definition(
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     mu = np.full((len(which), width + 1, width + 1), np.nan)  # padding must not be read
     coefficients = rng.normal(size=len(rules))
-    totals, sums = np.zeros(len(rules)), np.zeros((len(which), width, width))
+    each, sums = np.zeros((len(which), len(rules))), np.zeros((len(which), width, width))
     for b, i in enumerate(which):
         n = len(text[i])
         mu[b, : n + 1, : n + 1] = rng.random((n + 1, n + 1))
-        totals += (expected[i] * mu[b, : n + 1, : n + 1]).sum(axis=(1, 2))
+        each[b] = (expected[i] * mu[b, : n + 1, : n + 1]).sum(axis=(1, 2))
         sums[b, : n + 1, : n + 1] = np.tensordot(coefficients, expected[i], 1)
         mu[b, :, 0] = np.nan
         np.fill_diagonal(mu[b], np.nan)
+    totals = each.sum(axis=0)
+    np.testing.assert_allclose(features.totals_of_each(which, mu), each, rtol=1e-12, atol=0)
     np.testing.assert_allclose(features.totals(which, mu), totals, rtol=1e-12, atol=0)
     np.testing.assert_allclose(features.totals(which, mu[:, :width, :width]), totals, rtol=1e-12, atol=0)
     found = features.combined(which, coefficients)

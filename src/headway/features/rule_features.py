@@ -85,13 +85,22 @@ class RuleFeatures:
 
     def totals(self, which: Ints, mu: Floats) -> Floats:
         """(K,): the sum of mu[b, h, m] over the arcs of the sentences `which` that match each rule."""
+        totals: Floats = self._sums(which, mu, np.zeros(len(which), np.int64), 1)[0]
+        return totals
+
+    def totals_of_each(self, which: Ints, mu: Floats) -> Floats:
+        """(B, K): the same, sentence by sentence."""
+        return self._sums(which, mu, np.arange(len(which)), len(which))
+
+    def _sums(self, which: Ints, mu: Floats, rows: Ints, count: int) -> Floats:
+        """(count, K), where the sum over sentence b of `which` goes to rows[b]."""
         width = self._width(which)
         if mu.ndim != 3 or mu.shape[0] != len(which) or mu.shape[1] != mu.shape[2] or mu.shape[1] < width:
             raise ShapeError(f"mu has shape {mu.shape}; expected ({len(which)}, {width}, {width}) for these sentences")
-        lengths = self.coded.lengths[which]
-        return _totals(
-            self.table, self.codes, self.coded.roots[which], lengths, len(self), np.ascontiguousarray(mu, np.float64)
-        )
+        lengths, roots = self.coded.lengths[which], self.coded.roots[which]
+        sums = np.zeros((count, len(self)))
+        _add_sums(self.table, self.codes, roots, lengths, np.ascontiguousarray(mu, np.float64), rows, sums)
+        return sums
 
     def combined(self, which: Ints, coefficients: Floats) -> Floats:
         """(B, N+1, N+1): the sum of the coefficients (K,) of the rules that each arc matches."""
@@ -210,16 +219,14 @@ def _room(lengths: Ints, rules: int) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def _totals(table: _Table, codes: Codes, roots: Ints, lengths: Ints, size: int, mu: Floats) -> Floats:
-    totals = np.zeros(size)
-    classes, rules, modifiers = _room(lengths, size)
+def _add_sums(table: _Table, codes: Codes, roots: Ints, lengths: Ints, mu: Floats, rows: Ints, sums: Floats) -> None:
+    classes, rules, modifiers = _room(lengths, sums.shape[1])
     for b in range(len(roots)):
         n = lengths[b]
         _classes(table, codes, roots[b], n, classes)
         for h in range(n + 1):
             for j in range(_fire(table, classes, n, h, rules, modifiers)):
-                totals[rules[j]] += mu[b, h, modifiers[j]]
-    return totals
+                sums[rows[b], rules[j]] += mu[b, h, modifiers[j]]
 
 
 @kernel
