@@ -38,13 +38,13 @@ def treebank(count: int = 24, seed: int = 0) -> list[Sentence]:
         for role in ("nsubj", "verb", "obj"):
             if role == "verb":
                 verb = len(words) + 1
-                words.append(rng.choice(["sees", "likes", "hears"]))
+                words.append(str(rng.choice(["sees", "likes", "hears"])))
                 tags.append("VERB"), heads.append(0), labels.append("root")
                 continue
             if rng.random() < 0.5:
                 words.append("the")
                 tags.append("DET"), heads.append(len(words) + 1), labels.append("det")
-            words.append(rng.choice(["dog", "cat", "bird"]))
+            words.append(str(rng.choice(["dog", "cat", "bird"])))
             tags.append("NOUN"), heads.append(-2), labels.append(role)
         heads = [verb if head == -2 else head for head in heads]
         made.append(Sentence.from_words(words, upos=tags, heads=[-1, *heads], labels=[None, *labels]))
@@ -77,8 +77,11 @@ def test_the_same_twice() -> None:
     assert not same(fitted(settings()), fitted(settings(seed=1)))
 
 
-def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = fitted(settings(epochs=4))
+@pytest.mark.parametrize("labels", ["after", "none"])
+def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: str) -> None:
+    """Also where some weights learn nothing."""
+    chosen = settings(epochs=4, labels=labels)
+    whole = fitted(chosen)
     monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", -1.0)
     run_pass = fitting.Fitting.run_pass
 
@@ -90,9 +93,9 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(fitting.Fitting, "run_pass", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            fitted(settings(epochs=4), tmp_path)
+            fitted(chosen, tmp_path)
     torch.rand(3)  # what was random in between does not matter
-    assert same(fitted(settings(epochs=4), tmp_path), whole)
+    assert same(fitted(chosen, tmp_path), whole)
 
 
 def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

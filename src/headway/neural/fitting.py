@@ -151,14 +151,14 @@ class Fitting:
         arrays: dict[str, NDArray[Any]] = {
             "weights": flat(self.network.state_dict()),
             "average": flat(self.average.weights),
-            **{name: flat({str(i): own[name] for i, own in moments.items()}) for name in _MOMENTS},
+            **{name: flat({str(i): moments[i][name] for i in sorted(moments)}) for name in _MOMENTS},
             "random_cpu": torch.get_rng_state().numpy(),
         }
         gpu = _gpu_rng(self.device)
         if gpu is not None:
             arrays["random_gpu"] = gpu.numpy()
         counts = {"passes": self.passes, "step": self.step, "pieces": self.pieces, "averaged": self.average.steps}
-        return State(arrays, {**counts, "order": self.rng.bit_generator.state})
+        return State(arrays, {**counts, "learning": sorted(moments), "order": self.rng.bit_generator.state})
 
     def restore(self, state: State) -> None:
         """Go on from a state; a lookup error or ValueError where it is of another network."""
@@ -167,12 +167,11 @@ class Fitting:
         self.average.weights = unflat(state.arrays["average"], own)
         kept = self.optimiser.state_dict()
         weights = [weight for group in self.optimiser.param_groups for weight in group["params"]]
-        like = {str(i): weight for i, weight in enumerate(weights)}
+        learning = [int(i) for i in state.data["learning"]]  # without labels, say, some weights have no gradient
+        like = {str(i): weights[i] for i in learning}
         moments = {name: unflat(state.arrays[name], like) for name in _MOMENTS}
         step = torch.tensor(float(state.data["step"]))
-        by_number = {
-            i: {"step": step.clone(), **{name: moments[name][str(i)] for name in _MOMENTS}} for i in range(len(weights))
-        }
+        by_number = {i: {"step": step.clone(), **{name: moments[name][str(i)] for name in _MOMENTS}} for i in learning}
         self.optimiser.load_state_dict({**kept, "state": by_number})
         torch.set_rng_state(torch.from_numpy(state.arrays["random_cpu"].copy()))
         if "random_gpu" in state.arrays:
