@@ -206,3 +206,23 @@ def test_declarations_are_read_from_the_field() -> None:
     for bad in (Small(1), replace(Small(), share=-0.5)):
         with pytest.raises(TrainingError, match="or more"):
             require_minimums(bad)
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [
+        ({"model": "neural", "templates": "pruner"}, "templates is for linear models, not for the neural model"),
+        ({"model": "neural", "c": 1.0}, "c is for linear models, not for the neural model; leave --c out"),
+        ({"model": "arc", "dropout": 0.1}, "dropout is for networks, not for the arc model; leave --dropout out"),
+        ({"model": "sibling", "encoder_rate": 0.1}, "encoder_rate is for networks, .*; leave --encoder-rate out"),
+    ],
+)
+def test_settings_of_another_model(given: dict[str, Any], cause: str) -> None:
+    with pytest.raises(TrainingError, match=cause):
+        Settings(**given).complete()
+
+
+def test_networks_have_no_c() -> None:
+    done = Settings(model="neural").complete()
+    assert done.c is None
+    assert done.complete() == done

@@ -6,7 +6,7 @@ from these fields. `headway.training.learners` makes a learner of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -64,6 +64,12 @@ RULES_DEFAULTS: dict[str, Any] = {
     **{"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"},
     **{"epochs": DEFAULTS["constraints"].epochs, "c": DEFAULTS["constraints"].c},
 }
+
+# What only linear models have, and what only networks have.
+_OF_LINEAR = (
+    *("clusters", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser", "runs"),
+)
+_OF_NETWORKS = ("encoder", "batch", "rate", "encoder_rate", "dropout", "smoothing", "device")
 
 
 @dataclass(frozen=True)
@@ -172,20 +178,34 @@ class Settings:
         require_choices(self)
         if self.model == "arc" and self.parts is not None:
             raise TrainingError("the arc model has no parts beside arcs; train the model sibling or grandsibling")
-        defaults = DEFAULTS[self.method]
-        if self.model == NEURAL:
-            defaults = Defaults(_PASSES[self.encoder == LSTM], defaults.c, "after")
+        self._require_own()
+        epochs, c, labels = DEFAULTS[self.method]
+        is_network = self.model == NEURAL
+        if is_network:
+            epochs = _PASSES[self.encoder == LSTM]
         done = replace(
             self,
             learner=self.method,
-            labels=self.labels or defaults.labels,
+            labels=self.labels or ("after" if is_network else labels),
             parts=self.parts or (self.model if self.model in ("sibling", "grandsibling") else None),
-            epochs=defaults.epochs if self.epochs is None else self.epochs,
-            c=defaults.c if self.c is None else self.c,
+            epochs=epochs if self.epochs is None else self.epochs,
+            c=c if self.c is None and not is_network else self.c,
         )
         require_minimums(done)
         done._require_numbers()
         return done
+
+    def _require_own(self) -> None:
+        """Refuse settings of networks for linear models, and the other way round."""
+        if self.model not in (NEURAL, "arc", "sibling", "grandsibling"):
+            return
+        defaults = RULES_DEFAULTS if self.method == "constraints" else {}
+        others = _OF_LINEAR if self.model == NEURAL else _OF_NETWORKS
+        for each in fields(self):
+            if each.name in others and getattr(self, each.name) != defaults.get(each.name, each.default):
+                of = "networks" if each.name in _OF_NETWORKS else "linear models"
+                option = each.name.replace("_", "-")
+                raise TrainingError(f"{each.name} is for {of}, not for the {self.model} model; leave --{option} out")
 
     def _require_numbers(self) -> None:
         c, order = self.c or 0.0, self.entropy_order
