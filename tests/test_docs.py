@@ -44,6 +44,9 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                     pytest.importorskip(package)
             run_doctest(block, names, page, line)
         elif language == "console":
+            if "--model neural" in block:
+                pytest.importorskip("torch")
+                pytest.importorskip("onnxruntime")
             run_commands(block, page, line)
 
 

@@ -44,11 +44,15 @@ from headway.training.data import (
     training_text,
 )
 from headway.training.grammar_settings import GrammarSettings
-from headway.training.rules_trainer import train_from_rules
 from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
 from headway.training.stages import Run, fingerprint
 from headway.training.text_models import TextModels, train_text_models
-from headway.training.trainers import require_files, require_trainable, trainer_of
+from headway.training.trainers import (
+    require_trainable,
+    require_trainable_from_rules,
+    rules_trainer_of,
+    trainer_of,
+)
 from headway.treebank import Sentence
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -121,8 +125,8 @@ class Parser:
     ) -> Parser:
         """Learn from rules about the trees of a tagged text, without any tree (`headway.features.rules`).
 
-        `rules` is a file, or "universal", which is included. The rest is as for `train`, without labels; `tags` are the
-        text's own unless "predicted" asks for a tagger learnt from them.
+        `rules` is a file, or "universal", which is included; the `model` is "arc" or "neural". The rest is as for
+        `train`, without labels; `tags` are the text's own unless "predicted" asks for a tagger learnt from them.
         """
         if fixed := set(settings) - set(RULES_SETTINGS):
             known = ", ".join(RULES_SETTINGS)
@@ -130,14 +134,14 @@ class Parser:
         if not isinstance(rules, Rules | str | os.PathLike):
             raise ArgumentError(f"expected rules or the path of a file of rules, got {type(rules).__name__}")
         chosen = Settings(**{**RULES_DEFAULTS, **settings}).complete()
-        require_files(chosen)
+        require_trainable_from_rules(chosen)
         read = rules if isinstance(rules, Rules) else read_rules(os.fspath(rules))
         sentences = training_text(text, name_of_source(text, "the text"), partial=True)
         gold = development_trees(dev)
         identity = fingerprint(chosen, checksum(sentences), checksum(gold or []), read.to_toml())
         run = Run.of(threads, show, checkpoint, identity)
         text_models, data = train_text_models(sentences, gold, [], chosen, run)
-        return cls.of(train_from_rules(data, read, chosen, run), text_models)
+        return cls.of(rules_trainer_of(chosen.model)(data, read, chosen, run), text_models)
 
     @classmethod
     def induce(

@@ -102,7 +102,7 @@ def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     """A GPU that is out of memory once, as a batch in pieces sees it."""
     chosen = settings(dropout=0.0)
     prepared = trainer.prepare(TrainingData(treebank()), chosen, CPU)
-    objective = TreeObjective(prepared.train, chosen.trees, prepared.loss, prepared.sizes)
+    objective = TreeObjective(prepared.train, chosen.trees, LOSSES["loglinear"], prepared.sizes)
     own = fitting.Fitting(prepared.network.eval(), [objective], prepared.sizes, CPU)
     which = [np.arange(10)]
     whole = own._gradient(which)

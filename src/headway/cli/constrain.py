@@ -17,7 +17,7 @@ from headway.cli.tables import table
 from headway.cli.train import checkpoint_for, resumable, summary
 from headway.embedded import embedded_model
 from headway.errors import TrainingError, printable
-from headway.training.settings import RULES_DEFAULTS, RULES_SETTINGS, Settings
+from headway.training.settings import RULED, RULES_DEFAULTS, RULES_SETTINGS, Settings
 
 if TYPE_CHECKING:
     from headway.features.rules import Rules
@@ -27,16 +27,27 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "headway constrain universal text.conllu -o model.headway",
     "headway constrain rules.toml text.conllu --dev dev.conllu --explain -o model.headway",
+    "headway constrain rules.toml text.conllu --model neural --dev dev.conllu -o model.headway",
     "headway constrain ten-trees.conllu text.conllu --rules-out rules.toml -o model.headway",
     "headway constrain rules.toml text.conllu --model model.headway --json",
 )
+
+DESCRIBED = {
+    "model": {
+        "help": "What to train: arc, or neural, a network. Without -o, a model file to explain on TEXT.",
+        "metavar": "NAME|MODEL",
+    },
+    "epochs": {"default": "100, of networks 60 or 20"},
+    "c": {"default": "100"},
+    "batch": {"default": "500"},
+}
 
 _FEW = 5  # up to this many rules, examples are shown for all of them
 _BESIDE = 6  # words shown on either side of an example
 _LEGEND = "Counterexamples: probability that the rule holds, word <- head, sentence."
 
 
-@options.with_settings(Settings, only=RULES_SETTINGS, **RULES_DEFAULTS)
+@options.with_settings(Settings, only=RULES_SETTINGS, described=DESCRIBED, **RULES_DEFAULTS)
 def constrain(
     rules: Annotated[
         str,
@@ -61,9 +72,6 @@ def constrain(
         bool, typer.Option("--explain", help="Show each rule's target, the model's expectation, and counterexamples.")
     ] = False,
     examples: Annotated[int, typer.Option(min=0, metavar="N", help="Counterexamples to show per rule.")] = 3,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Explain this model on TEXT instead of training one.")
-    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the explanation as one JSON object.")] = False,
     checkpoint: options.CheckpointOption = None,
     settings: dict[str, Any],
@@ -73,27 +81,28 @@ def constrain(
     A rule says how often certain arcs should occur. Training brings the model's expectations close to that.
     Ctrl-C is safe: the same command resumes from the checkpoint.
     """
-    if (output is None) == (model is None):
-        raise typer.BadParameter("give -o MODEL to train a model, or --model MODEL to explain one")
-    if json and not (explain or model):
+    explained = None if settings["model"] in RULED else settings["model"]
+    if (output is None) == (explained is None):
+        raise typer.BadParameter("give -o MODEL to train a model (arc or neural), or --model MODEL to explain one")
+    if json and not (explain or explained):
         raise typer.BadParameter("--json prints the explanation; give --explain too")
     require_one_standard_input(text, dev)
     for path, what in ((output, "a model"), (rules_out, "rules")):
         if path is not None:
             options.require_place_for(path, what)
-    require_model(model)
+    require_model(explained)
     options.require_inputs(text, dev)
     from headway.parallel import executor_for
     from headway.pipeline import Parser
     from headway.training.data import training_text
     from headway.training.explanation import explain as explanations
-    from headway.training.trainers import require_files
+    from headway.training.trainers import require_trainable_from_rules
     from headway.treebank import read_treebank
 
     read, rules_file = _read_rules(rules)
     if output is not None:
         with options.refusing_settings():
-            require_files(Settings(**{**RULES_DEFAULTS, **settings}).complete())
+            require_trainable_from_rules(Settings(**{**RULES_DEFAULTS, **settings}).complete())
     with SummedFile(text) as text_file, summed_or_none(dev) as dev_file:
         sentences = training_text(read_treebank(text_file, partial=True), text_file.name)
         development = None if dev_file is None else list(read_treebank(dev_file))
@@ -103,11 +112,11 @@ def constrain(
     _warn(read, sentences)
     files = (rules_file, text_file, dev_file)
     executor = executor_for(threads)
-    if model is not None:
-        parser = load_parser(model)
-        signed = signature(None, {}, (summed(str(embedded_model(model) or model)), *files))
+    if explained is not None:
+        parser = load_parser(explained)
+        signed = signature(None, {}, (summed(str(embedded_model(explained) or explained)), *files))
         found = explanations(parser.model, read, sentences, examples=examples, executor=executor)
-        _print(found, signed, model, None, json=json)
+        _print(found, signed, explained, None, json=json)
         return
     assert output is not None
     folder = checkpoint_for(output, checkpoint)

@@ -12,9 +12,10 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import Field, fields
+from dataclasses import Field, fields, replace
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import typer
@@ -67,12 +68,14 @@ def with_settings(
     only: tuple[str, ...] | None = None,
     without: tuple[str, ...] = (),
     from_file: bool = False,
+    described: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **defaults: Any,
 ) -> Callable[[Command], Command]:
     """Give a command an option for every field of a dataclass of settings, in place of its parameter `settings`.
 
     The command gets a dictionary of the fields' values, checked before anything is read. `only` and `without` choose
-    among the fields; `defaults` are a command's own. With `from_file`, a file may say what the options do not.
+    among the fields; `defaults` are a command's own, and `described` what its help says otherwise (fields of `Option`).
+    With `from_file`, a file may say what the options do not.
     """
     chosen = [each for each in fields(kind) if (only is None or each.name in only) and each.name not in without]
     hints = hints_of(kind)
@@ -80,7 +83,10 @@ def with_settings(
     def decorate(command: Command) -> Command:
         own = inspect.signature(command, eval_str=True)
         given = [each for each in own.parameters.values() if each.name != "settings"]
-        made = [_parameter(each, kind, hints[each.name], defaults) for each in chosen]
+        made = [
+            _parameter(each, replace(_option(each), **described.get(each.name, {})), kind, hints[each.name], defaults)
+            for each in chosen
+        ]
         if from_file:
             made += [_keyword("config", ConfigOption, None), _keyword("called", typer.Context)]
 
@@ -154,8 +160,10 @@ def _option(setting: Field[Any]) -> Option:
     return option
 
 
-def _parameter(setting: Field[Any], kind: type, hint: Any, defaults: Mapping[str, Any]) -> inspect.Parameter:
-    option, default = _option(setting), defaults.get(setting.name, setting.default)
+def _parameter(
+    setting: Field[Any], option: Option, kind: type, hint: Any, defaults: Mapping[str, Any]
+) -> inspect.Parameter:
+    default = defaults.get(setting.name, setting.default)
     words: list[str] = []
     more: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "min": option.minimum}
     choices = option.choices or choices_of(kind, setting.name)

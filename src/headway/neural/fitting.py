@@ -153,6 +153,7 @@ class Fitting:
             "average": flat(self.average.weights),
             **{name: flat({str(i): moments[i][name] for i in sorted(moments)}) for name in _MOMENTS},
             "random_cpu": torch.get_rng_state().numpy(),
+            **{name: memory.copy() for name, memory in self._memories().items()},
         }
         gpu = _gpu_rng(self.device)
         if gpu is not None:
@@ -176,10 +177,22 @@ class Fitting:
         torch.set_rng_state(torch.from_numpy(state.arrays["random_cpu"].copy()))
         if "random_gpu" in state.arrays:
             _set_gpu_rng(torch.from_numpy(state.arrays["random_gpu"].copy()), self.device)
+        for name, memory in self._memories().items():
+            if memory.shape != state.arrays[name].shape:
+                raise ValueError("what an objective remembers is of other sentences")
+            memory[...] = state.arrays[name]
         data = state.data
         self.passes, self.step, self.pieces = (int(data[name]) for name in ("passes", "step", "pieces"))
         self.average.steps = int(data["averaged"])
         self.rng.bit_generator.state = data["order"]
+
+    def _memories(self) -> dict[str, NDArray[Any]]:
+        """What the objectives remember."""
+        return {
+            f"objective_{i}_{name}": memory
+            for i, objective in enumerate(self.objectives)
+            for name, memory in objective.memory.items()
+        }
 
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")  # what AdamW calls them

@@ -1,14 +1,16 @@
 """What a network is fitted to, batch by batch: trees with labels and tags, or the certainty of plain text.
 
 An objective has sentences of its own and a loss of some of them. A training may have several, which take turns in every
-step.
+step. Rules about a text are in `headway.neural.rules_objective`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headway.arrays import Ints, TreeClass
@@ -27,6 +29,11 @@ class Objective(Protocol):
     @property
     def data(self) -> Annotated: ...
 
+    @property
+    def memory(self) -> Mapping[str, NDArray[Any]]:
+        """What changes from batch to batch: arrays that checkpoints have too, and that are written in place."""
+        ...
+
     def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
         """The sum over a batch of the sentences `which`; `done` is the share of all steps that has been made."""
         ...
@@ -43,6 +50,8 @@ class TreeObjective:
     trees: TreeClass
     tree_loss: Loss
     settings: NetworkSettings
+
+    memory: ClassVar[Mapping[str, NDArray[Any]]] = {}
 
     def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
         found: Outputs = network(batch.inputs)
@@ -65,6 +74,8 @@ class EntropyObjective:
     trees: TreeClass
     weight: float
     order: float
+
+    memory: ClassVar[Mapping[str, NDArray[Any]]] = {}
 
     def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
         found: Outputs = network(batch.inputs)

@@ -1,8 +1,9 @@
-"""Training a neural parser: what `headway train --model neural` does.
+"""Training a neural parser: what `headway train --model neural` and `headway constrain --model neural` do.
 
-A network is fitted to trees by one of the learners (`headway.neural.losses`), scored on development trees after each
-pass with its averaged weights, and the best of these are kept. One temperature then makes its arc scores calibrated
-log-potentials. The checkpoint has everything that changes: an interrupted training goes on as if nothing had happened.
+A network is fitted to trees by one of the learners (`headway.neural.losses`), or to rules about a text, scored on
+development trees after each pass with its averaged weights, and the best of these are kept. One temperature then makes
+its arc scores calibrated log-potentials, unless they are to meet rules. The checkpoint has everything that changes: an
+interrupted training goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from headway import __version__
 from headway.archive import Archive
 from headway.arrays import Bools, TreeClass
 from headway.errors import ScoresError, TrainingError
+from headway.features.coding import Coder
+from headway.features.rule_features import RuleFeatures
+from headway.features.rules import Rules
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
@@ -33,27 +37,30 @@ from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
 from headway.neural.fitting import Fitting, State, flat, unflat
 from headway.neural.lexicon import LexiconReader
-from headway.neural.losses import LOSSES, Loss, log_likelihood, partial_log_likelihood
+from headway.neural.losses import LOSSES, log_likelihood, partial_log_likelihood
 from headway.neural.model import NeuralModel
 from headway.neural.network import Network
 from headway.neural.objectives import EntropyObjective, Objective, TreeObjective
 from headway.neural.reading import Reader
+from headway.neural.rules_objective import RulesObjective
 from headway.neural.scoring import Found, Scores, evaluate, find
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
 from headway.neural.targets import Tasks
-from headway.training.data import TrainingData, known_heads
+from headway.training.data import TrainingData
 from headway.training.development import scored_words
+from headway.training.rules_trainer import matched
 from headway.training.settings import ENTROPY_ORDER, ENTROPY_WEIGHT, LSTM, Settings
 from headway.training.stages import Run
 from headway.treebank import Sentence
 
 _STAGE = "network"
+_RULES_BATCH = 500  # words, as rules take many steps to be met, and texts may be small
 _LARGER = 4  # times the words of a training batch are scored at once
 
 
 def require_network(settings: Settings) -> None:
     """Refuse, before data are read, what no network can be trained with."""
-    if settings.method not in LOSSES:
+    if settings.method not in (*LOSSES, "constraints"):
         raise TrainingError(f"a network is trained with {', '.join(LOSSES)}; {settings.method} is for linear models")
     if settings.labels == "joint":
         raise TrainingError("a network chooses labels after the tree; leave --labels out, or give none")
@@ -73,8 +80,8 @@ class Prepared:
     text: Annotated | None
     counted: Bools | None
     network: Network
-    loss: Loss
     sizes: NetworkSettings
+    rules: RuleFeatures | None = None
 
 
 @dataclass
@@ -88,15 +95,27 @@ class Fitted:
 
 def train_neural_model(data: TrainingData, settings: Settings, run: Run) -> NeuralModel:
     """A parser whose scorer is a network, with weights of one byte each."""
+    return _trained(data, None, settings, run)
+
+
+def train_neural_from_rules(data: TrainingData, rules: Rules, settings: Settings, run: Run) -> NeuralModel:
+    """The same from rules about the trees of a text, without any tree."""
+    return _trained(data, rules, settings, run)
+
+
+def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: Run) -> NeuralModel:
     device = device_of(settings)
     with deterministic():
-        prepared = prepare(data, settings, device)
+        prepared = prepare(data, settings, device, rules=rules)
         fitted = fit(prepared, settings, run, device)
         prepared.network.load_state_dict(fitted.weights)
         prepared.network.eval()
-        temperature = 1.0 if prepared.dev is None else temperature_of(prepared, settings.trees, device)
+        as_is = prepared.dev is None or rules is not None
+        temperature = 1.0 if as_is else temperature_of(prepared, settings.trees, device)
     prepared.network.cpu()
     said = about(settings, fitted, data, temperature=temperature)
+    if rules is not None:
+        said["rules"] = rules.to_toml()
     float32 = model_of(prepared, settings, data, said, temperature, quantised=False)
     int8 = model_of(prepared, settings, data, said, temperature, quantised=True)
     if data.dev is None:
@@ -169,11 +188,15 @@ def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -
 
 
 def prepare(
-    data: TrainingData, settings: Settings, device: torch.device, sizes: NetworkSettings | None = None
+    data: TrainingData,
+    settings: Settings,
+    device: torch.device,
+    sizes: NetworkSettings | None = None,
+    rules: Rules | None = None,
 ) -> Prepared:
     """Number what there is to number, and make a network; of the usual `sizes` where none are given."""
     torch.manual_seed(settings.seed)
-    sentences = [sentence for sentence in data.train if sentence.heads is not None]
+    sentences = [sentence for sentence in data.train if sentence.heads is not None or rules is not None]
     sizes = sizes or network_settings(settings)
     gold_tags = settings.tags == "gold"
     tasks = Tasks.learn(sentences, tags=not gold_tags, labels=settings.labels != "none")
@@ -192,8 +215,6 @@ def prepare(
     network = Network(
         encoder, tasks.sizes, arc_size=sizes.arc_size, label_size=sizes.label_size, dropout=sizes.dropout
     ).to(device)
-    known, words = known_heads(sentences)
-    partial = known < words and settings.method == "loglinear"
     return Prepared(
         reader,
         tasks,
@@ -202,14 +223,21 @@ def prepare(
         annotated(data.text, reader, tasks) if data.text else None,
         None if data.dev is None else scored_words(data.dev),
         network,
-        partial_log_likelihood if partial else LOSSES[settings.method],
         sizes,
+        None if rules is None else _matched(rules, sentences),
     )
+
+
+def _matched(rules: Rules, sentences: Sequence[Sentence]) -> RuleFeatures:
+    coder = Coder.learn(sentences)
+    return matched(rules, coder, coder.code(sentences))
 
 
 def network_settings(settings: Settings) -> NetworkSettings:
     """The sizes and rates that go with an encoder, with what the user asks for."""
     base = OF_LSTM if settings.encoder == LSTM else OF_TRANSFORMER
+    if settings.method == "constraints":
+        base = replace(base, batch=_RULES_BATCH)
     return replace(
         base,
         epochs=settings.epochs or base.epochs,
@@ -231,14 +259,26 @@ def annotated(sentences: Sequence[Sentence], reader: Reader, tasks: Tasks) -> An
     return Annotated(reader.read(sentences), heads, tasks.targets(sentences))
 
 
-def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) -> Fitted:
-    """All passes, from the checkpoint on where there is one."""
-    objectives: list[Objective] = [TreeObjective(prepared.train, settings.trees, prepared.loss, prepared.sizes)]
+def objectives_of(prepared: Prepared, settings: Settings, device: torch.device) -> list[Objective]:
+    """What the network is fitted to."""
+    train, trees = prepared.train, settings.trees
+    if prepared.rules is not None:
+        ruled = RulesObjective(train, trees, prepared.rules, settings.criterion, prepared.sizes)
+        ruled.look(prepared.network, device)
+        return [ruled]
+    partial = settings.method == "loglinear" and int((train.heads >= 0).sum()) < train.words
+    loss = partial_log_likelihood if partial else LOSSES[settings.method]
+    found: list[Objective] = [TreeObjective(train, trees, loss, prepared.sizes)]
     if prepared.text is not None:
         weight = ENTROPY_WEIGHT if settings.entropy_weight is None else settings.entropy_weight
         order = settings.entropy_order or ENTROPY_ORDER
-        objectives.append(EntropyObjective(prepared.text, settings.trees, weight, order))
-    fitting = Fitting(prepared.network, objectives, prepared.sizes, device)
+        found.append(EntropyObjective(prepared.text, trees, weight, order))
+    return found
+
+
+def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) -> Fitted:
+    """All passes, from the checkpoint on where there is one."""
+    fitting = Fitting(prepared.network, objectives_of(prepared, settings, device), prepared.sizes, device)
     file = None if run.checkpoint is None else run.checkpoint.file(_STAGE)
     fitted = Fitted({}, [], 0)
     if file is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway.errors import TrainingError
 from headway.features.arc_features import ArcFeatures
-from headway.features.coding import Coder
+from headway.features.coding import Coded, Coder
 from headway.features.rule_features import RuleFeatures
 from headway.features.rules import Rules
 from headway.features.templates import load_templates
@@ -27,9 +27,7 @@ def train_from_rules(data: TrainingData, rules: Rules, settings: Settings, run: 
     """Number the words, size the features from random arcs, match the rules, and learn."""
     coder = Coder.learn(data.train, data.clusters)
     coded = coder.code(data.train)
-    constraints = RuleFeatures.of(rules, coder, coded)
-    if not constraints.units.any():
-        raise TrainingError(f"{rules.source}: no rule matches anything in the text; are its words tagged?")
+    constraints = matched(rules, coder, coded)
     scorer = ArcScorer(ArcFeatures.learn(load_templates(settings.templates), coder, coded, random_heads(coded)))
     problem = ArcProblem(scorer, Trees(settings.trees, run.executor), coded)
     dev = None if data.dev is None else arc_development(data.dev, scorer, coder, (), settings.trees, run.executor)
@@ -39,3 +37,11 @@ def train_from_rules(data: TrainingData, rules: Rules, settings: Settings, run: 
     said = about(settings, fitted, data, scale=1.0, collisions=scorer.collisions)
     decoder = TreeDecoder(settings.trees)
     return ArcModel(coder, Trained(scorer, fitted.best), decoder, None, {**said, "rules": rules.to_toml()})
+
+
+def matched(rules: Rules, coder: Coder, coded: Coded) -> RuleFeatures:
+    """The rules over coded sentences; an error where they say nothing about them."""
+    found = RuleFeatures.of(rules, coder, coded)
+    if not found.units.any():
+        raise TrainingError(f"{rules.source}: no rule matches anything in the text; are its words tagged?")
+    return found

@@ -57,13 +57,11 @@ ENTROPY_WEIGHT, ENTROPY_ORDER = 0.03, 1.0
 
 # The settings that learning from rules has, and its own defaults; the others are fixed.
 RULES_SETTINGS = (
-    *("projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience", "seed"),
-    "criterion",
+    *("model", "projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience"),
+    *("seed", "encoder", "batch", "rate", "encoder_rate", "dropout", "device", "criterion"),
 )
-RULES_DEFAULTS: dict[str, Any] = {
-    **{"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"},
-    **{"epochs": DEFAULTS["constraints"].epochs, "c": DEFAULTS["constraints"].c},
-}
+RULES_DEFAULTS: dict[str, Any] = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
+RULED = ("arc", NEURAL)  # the models that rules can train
 
 # What only linear models have, and what only networks have.
 _OF_LINEAR = (
@@ -157,7 +155,7 @@ class Settings:
     rate: float | None = setting(None, "Learning rate of a network.", metavar="X", minimum=0, default="2e-3, 1e-3")
     encoder_rate: float = setting(2e-4, "Learning rate of a pretrained encoder.", metavar="X", minimum=0)
     dropout: float = setting(0.33, "Share of a network's cells that a step leaves out.", metavar="X", minimum=0)
-    smoothing: float = setting(0.0, "Label smoothing of a network.", metavar="X", minimum=0)
+    smoothing: float = setting(0.0, "Label smoothing of a network: of labels and tags.", metavar="X", minimum=0)
     device: Device = setting("auto", "Where a network is trained; auto takes a GPU if there is one.")
     criterion: Criterion = setting("kl", "Distance of an expectation from its target.")
 

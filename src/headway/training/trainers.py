@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from headway.errors import TrainingError
 from headway.extras import require_extra
+from headway.features.rules import Rules
 from headway.models.protocol import TreeModel
 from headway.training.data import TrainingData
-from headway.training.settings import NEURAL, Settings
+from headway.training.settings import NEURAL, RULED, Settings
 from headway.training.stages import Run
 
 _GROUP = "headway.trainers"
@@ -26,6 +27,12 @@ class Trainer(Protocol):
     def __call__(self, data: TrainingData, settings: Settings, run: Run) -> TreeModel: ...
 
 
+class RulesTrainer(Protocol):
+    """Trains a model from rules about the trees of a text."""
+
+    def __call__(self, data: TrainingData, rules: Rules, settings: Settings, run: Run) -> TreeModel: ...
+
+
 _TRAINERS: dict[str, str | Trainer] = {
     "arc": "headway.training.arc_trainer:train_arc_model",
     "sibling": "headway.training.higher_order_trainer:train_higher_order_model",
@@ -33,6 +40,10 @@ _TRAINERS: dict[str, str | Trainer] = {
     NEURAL: "headway.neural.trainer:train_neural_model",
 }
 
+_RULES_TRAINERS = {
+    "arc": "headway.training.rules_trainer:train_from_rules",
+    NEURAL: "headway.neural.trainer:train_neural_from_rules",
+}
 
 # What a model that is included refuses before data are read.
 _REQUIREMENTS = {
@@ -60,6 +71,19 @@ def trainer_of(name: str) -> Trainer:
     return trainer
 
 
+def rules_trainer_of(name: str) -> RulesTrainer:
+    """What trains the model of this name from rules."""
+    trainer: RulesTrainer = _named(_RULES_TRAINERS[name])
+    return trainer
+
+
+def require_trainable_from_rules(settings: Settings) -> None:
+    """Refuse, before data are read, a model that rules do not train, and settings that it cannot be trained with."""
+    if settings.model not in RULED:
+        raise TrainingError(f"rules train the models {' and '.join(RULED)}, not {settings.model!r}")
+    require_trainable(settings)
+
+
 def require_trainable(settings: Settings) -> None:
     """Refuse, before data are read, an unknown model, and settings that it cannot be trained with."""
     if settings.model == NEURAL:
@@ -67,11 +91,11 @@ def require_trainable(settings: Settings) -> None:
             require_extra(package, "neural", "training a network")
     trainer_of(settings.model)
     if settings.model in _REQUIREMENTS:
-        require_files(settings)
+        _require_files(settings)
         _named(_REQUIREMENTS[settings.model])(settings)
 
 
-def require_files(settings: Settings) -> None:
+def _require_files(settings: Settings) -> None:
     """Refuse templates and clusters that cannot be used, before data are read."""
     from headway.features.arc_features import require_arc_templates
     from headway.features.clusters import read_clusters
