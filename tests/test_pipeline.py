@@ -968,7 +968,8 @@ def test_several_runs_are_averaged() -> None:
 
 
 def test_an_unknown_model() -> None:
-    with pytest.raises(TrainingError, match="unknown model 'banana'; the models are: arc, grandsibling, neural, sibling"):
+    models = "arc, grandsibling, neural, sibling"
+    with pytest.raises(TrainingError, match=f"unknown model 'banana'; the models are: {models}"):
         trained(sentences(4, 41), model="banana")
 
 
