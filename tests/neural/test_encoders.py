@@ -2,68 +2,45 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="encoders run on torch")
-transformers = pytest.importorskip("transformers", reason="the models of transformers are what ours are compared with")
 
 from headway.neural.encoders.bert import BertEncoder
 from headway.neural.encoders.modernbert import ModernBertEncoder
 from headway.neural.encoders.mpnet import MpnetEncoder, buckets
-from tests.neural.tiny import BERT, ELECTRA, MODERNBERT, MPNET, ROBERTA
+from tests.neural import theirs
 
-LISTED = {  # as newer versions of transformers write it
-    **{name: value for name, value in MODERNBERT.items() if not name.endswith(("layers", "theta"))},
-    "num_hidden_layers": 3,
-    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-    "rope_parameters": {
-        "full_attention": {"rope_type": "default", "rope_theta": 300.0},
-        "sliding_attention": {"rope_type": "default", "rope_theta": 40.0},
-    },
-    "norm_bias": True,
-    "attention_bias": True,
-    "mlp_bias": True,
-}
-
-MODELS = {
-    "bert": (BERT, transformers.BertConfig, transformers.BertModel, BertEncoder),
-    "roberta": (ROBERTA, transformers.RobertaConfig, transformers.RobertaModel, BertEncoder),
-    "electra": (ELECTRA, transformers.ElectraConfig, transformers.ElectraModel, BertEncoder),
-    "mpnet": (MPNET, transformers.MPNetConfig, transformers.MPNetModel, MpnetEncoder),
-    "modernbert": (MODERNBERT, transformers.ModernBertConfig, transformers.ModernBertModel, ModernBertEncoder),
-    "listed": (LISTED, transformers.ModernBertConfig, transformers.ModernBertModel, ModernBertEncoder),
-}
+ENCODERS = {"mpnet": MpnetEncoder, "modernbert": ModernBertEncoder, "listed": ModernBertEncoder}
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", theirs.CONFIGS)
 def test_the_same_vectors_from_the_same_weights(name):
-    torch.manual_seed(0)
-    config, theirs_config, theirs_model, encoder = MODELS[name]
-    theirs = theirs_model(theirs_config(**config)).eval()
-    with torch.no_grad():
-        for weight in theirs.parameters():
-            weight.normal_(std=0.3)
+    config, encoder = theirs.CONFIGS[name], ENCODERS.get(name, BertEncoder)
     encoder.require(config)
     own = encoder(config).eval()
-    weights = theirs.state_dict()
-    own.load_state_dict({name: weights[name] for name in own.state_dict()})
-    padding = config["pad_token_id"]
-    subwords = torch.randint(2, config["vocab_size"], (3, 20))
-    subwords[1, 11:] = padding
-    subwords[2, 1:] = padding
-    there = subwords != padding
+    theirs.fill(own.state_dict())
+    subwords = theirs.subwords(config)
     with torch.no_grad():
-        found = own(subwords, torch.zeros(()))
-        expected = theirs(input_ids=subwords, attention_mask=there.long()).last_hidden_state
-    torch.testing.assert_close(found[there], expected[there], atol=1e-4, rtol=1e-4)
-    assert float(expected[there].std()) > 0.1
+        found = own(subwords, torch.zeros(()))[subwords != config["pad_token_id"]]
+    expected = np.load(theirs.FILE)[name]
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-4, rtol=1e-4)
+    assert expected.std() > 0.1
+
+
+def test_the_groups_of_distances_are_those_of_transformers():
+    first, last = np.load(theirs.FILE)["groups_of_distances"]
+    of_distance = np.concatenate([last, first[1:]])  # from as far to the left as can be to as far to the right
+    place = np.arange(theirs.LONGEST)
+    expected = of_distance[place - place[:, None] + theirs.LONGEST - 1]
+    np.testing.assert_array_equal(buckets(theirs.LONGEST).numpy(), expected)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_groups_of_distances_are_those_of_transformers():
-    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
-
-    place = torch.arange(512)
-    expected = MPNetEncoder.relative_position_bucket(place - place[:, None])
-    assert torch.equal(buckets(512), expected)
+def test_the_file_has_what_transformers_finds():
+    pytest.importorskip("transformers", reason="its models are what ours are compared with")
+    kept = np.load(theirs.FILE)
+    for name in theirs.CONFIGS:
+        np.testing.assert_allclose(kept[name], theirs.vectors(name), atol=1e-4, rtol=1e-4, err_msg=name)
+    np.testing.assert_array_equal(kept["groups_of_distances"], theirs.groups_of_distances()[[0, -1]])
