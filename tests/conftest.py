@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -74,3 +75,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("headway")
+
+
+def pytest_sessionstart() -> None:
+    """Two workers would compile the same large kernels at the same time: each compiles one half first."""
+    projective = {"gw0": True, "gw1": False}.get(os.environ.get("PYTEST_XDIST_WORKER", ""))
+    if projective is None:
+        return
+    scores = np.random.default_rng(0).normal(size=(4, 4))
+    headway.TreeDistribution(scores, projective=projective).covariance_with_arcs(scores)
+    if projective:
+        large = headway.TreeDistribution(1e9 * scores, projective=True)  # for the sums of any scale, of all trees
+        large.log_prob(large.argmax())
