@@ -114,6 +114,9 @@ def test_version(invoke: Invoke, spawn: Spawn) -> None:
         ["train", "a.conllu", "-o", "m", "--model", "sibling", "--learner", "loglinear"],
         ["train", "a.conllu", "-o", "m", "--model", "grandsibling", "--labels", "joint"],
         ["tune", "a.conllu", "--model", "magic"],
+        ["tune", "a.conllu", "--model", "neural", "--c", "1"],
+        ["tune", "a.conllu", "--rate", "0.001"],
+        ["tune", "a.conllu", "--model", "neural", "--dropout", "-1"],
         ["tune", "a.conllu", "--model", "sibling", "--learner", "eg"],
         ["train", "a.conllu", "-o", "m", "--model", "sibling", "--max-heads", "0"],
         ["train", "a.conllu", "-o", "m", "--model", "sibling", "--prune-threshold", "0"],
@@ -210,9 +213,10 @@ def test_a_terminal_of_few_characters_shows_what_it_can(spawn: Spawn, tmp_path: 
 
 
 # Options made from settings: which command has which fields, and how they are called there.
+TRIED = {"c", "entropy_weight", "rate", "encoder_rate", "dropout"}  # several values of each
 GENERATED: dict[str, tuple[type[Any], set[str]]] = {
     "train": (Settings, {each.name for each in fields(Settings)} - {"criterion"}),
-    "tune": (Settings, {each.name for each in fields(Settings)} - {"criterion", "c", "entropy_weight"}),
+    "tune": (Settings, {each.name for each in fields(Settings)} - TRIED - {"criterion"}),
     "constrain": (Settings, set(RULES_SETTINGS)),
     "induce": (GrammarSettings, {each.name for each in fields(GrammarSettings)}),
     "coref train": (

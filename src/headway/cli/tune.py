@@ -19,7 +19,7 @@ from headway.cli.signature import SummedFile, print_json, signature, signature_l
 from headway.cli.tables import table
 from headway.cli.train import require_trainable
 from headway.declared import Option
-from headway.training.settings import Settings
+from headway.training.settings import NEURAL, Settings
 
 if TYPE_CHECKING:
     from headway.training.tuning import Trial, Tuning
@@ -58,7 +58,9 @@ def tune(
     ] = None,
     rate: Annotated[
         list[float] | None,
-        typer.Option(metavar="X", help="A learning rate of a network to try; may be repeated.", show_default="a grid"),
+        typer.Option(
+            metavar="X", min=0, help="A learning rate of a network to try; may be repeated.", show_default="a grid"
+        ),
     ] = None,
     encoder_rate: Annotated[
         list[float] | None,
@@ -68,7 +70,7 @@ def tune(
     ] = None,
     dropout: Annotated[
         list[float] | None,
-        typer.Option(metavar="X", help="A dropout of a network to try; may be repeated.", show_default="a grid"),
+        typer.Option(metavar="X", min=0, help="A dropout of a network to try; may be repeated.", show_default="a grid"),
     ] = None,
     output: Annotated[
         Path | None,
@@ -91,6 +93,12 @@ def tune(
     """
     if entropy_weight and text is None:
         raise typer.BadParameter("entropy_weight is about text beside the trees; give some with --text FILE")
+    lists = {"rate": rate, "encoder_rate": encoder_rate, "dropout": dropout}
+    network_grid = {name: values for name, values in lists.items() if values}
+    if c and settings["model"] == NEURAL:
+        raise typer.BadParameter("a network has no C to tune; give values of --rate, --encoder-rate or --dropout")
+    if network_grid and settings["model"] != NEURAL:
+        raise typer.BadParameter("rates and dropouts are tuned for networks; give --model neural with them")
     require_one_standard_input(train, dev, text)
     if output is not None:
         options.require_place_for(output)
@@ -105,8 +113,7 @@ def tune(
         development = None if dev_file is None else list(read_treebank(dev_file))
         more = None if text_file is None else list(read_treebank(text_file))
     tried: dict[str, Any] = {"entropy_weights": entropy_weight} if entropy_weight else {}
-    lists = {"rate": rate, "encoder_rate": encoder_rate, "dropout": dropout}
-    tried |= {"network_grid": {name: values for name, values in lists.items() if values}} if any(lists.values()) else {}
+    tried |= {"network_grid": network_grid} if network_grid else {}
     with training_progress() as show:
         given: dict[str, Any] = {"text": more, "threads": threads, "show": show}
         tuning = run(sentences, development, grid=c or None, held_out=held_out, **given, **tried, **settings)
