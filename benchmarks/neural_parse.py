@@ -199,8 +199,8 @@ def main() -> int:
         what = f"{speeds['neural']:,.0f} tokens/s from raw text, {ratio:.2f} times {chosen.linear}'s, bar 1"
         met = verdict(ratio >= 1, what)
     known[chosen.part] = {**machine(chosen.commit, chosen.model, data), **found}
-    print(json.dumps(found, indent=1))
     chosen.output.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found, indent=1))
     return 0 if met else 1
 
 
