@@ -20,8 +20,9 @@ types: $(VENV)/ready
 layers: $(VENV)/ready
 	$(BIN)/lint-imports
 
+# One thread of torch and BLAS in each of two workers: more would wait for each other, and busily.
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=term
 
 # Random and hostile input: `make fuzz SECONDS=600 SEED=7 TARGETS='treebanks texts'`; all targets, a minute each, if nothing is said.
 fuzz: $(VENV)/ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from headway.arrays import TreeClass
 from headway.inference import TreeDistribution as InNumpy
+from headway.parallel import Threads
 from headway.torch import kernels as choice
 from headway.torch.kernels import Kernels
 from headway.torch.numba_kernels import NumbaKernels
@@ -161,3 +163,23 @@ def test_scores_on_the_cpu_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> No
 def test_which_implementation_serves() -> None:
     assert isinstance(choice.kernels_for(torch.zeros(1)), NumbaKernels)
     assert isinstance(choice.kernels_for(torch.zeros(1, device="meta")), PlainKernels)
+
+
+@every_class
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_threads_of_torch_change_no_bit(flags: dict[str, bool], dtype: Any) -> None:
+    """A batch large enough that two threads really are started."""
+    generator, trees = torch.Generator().manual_seed(0), TreeClass(**flags)
+    scores, f = torch.randn(2, 48, 41, 41, generator=generator, dtype=torch.float64).to(dtype)
+    lengths = torch.randint(20, 41, (48,), generator=generator)
+    kernels, allowed, found = NumbaKernels(), torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        with mock.patch.object(Threads, "map", autospec=True, side_effect=Threads.map) as in_threads:
+            log_z, mu = kernels.marginals(scores, lengths, trees)
+            slope = kernels.covariance(scores, lengths, f, trees)
+            found.append((log_z, mu, slope, kernels.argmax(scores, lengths, trees)))
+        torch.set_num_threads(allowed)
+        assert in_threads.called == (threads == 2)
+    for one, two in zip(*found, strict=True):
+        assert torch.equal(one, two)
