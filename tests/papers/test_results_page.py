@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
+
+from headway_papers.neural_tables import tables_text
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / "experiments"
@@ -28,6 +31,11 @@ def table1(language: str, order: str) -> dict[str, Any]:
     return cell
 
 
+def of_networks(name: str, score: str) -> float:
+    """The mean of three seeds."""
+    return mean(read(f"neural/results/{name}-loglinear-{seed}.json")["test"][score] for seed in (1, 2, 3))
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_readme_shows_the_conll_x_figures(language: str) -> None:
     readme = (ROOT / "README.md").read_text("utf-8").splitlines()
@@ -35,14 +43,30 @@ def test_the_readme_shows_the_conll_x_figures(language: str) -> None:
     first = read(f"first_order/results/{language}.json")["test"]["uas_no_punct"]
     sibling, grand = (table1(language, order)["exact"]["test"] for order in ("sibling", "grandsibling"))
     expected = [first, sibling["uas_no_punct"], grand["uas_no_punct"], grand["las_no_punct"]]
-    assert row[1:] == [f"{figure:.2f}" for figure in expected]
+    network = [of_networks(f"{language}-lstm", score) for score in ("uas_no_punct", "las_no_punct")]
+    assert row[1:] == [f"{figure:.2f}" for figure in (*expected, *network)]
 
 
 def test_the_readme_shows_the_english_figures() -> None:
     readme = (ROOT / "README.md").read_text("utf-8").splitlines()
-    [row] = [cells(line) for line in readme if line.startswith("| UD English-EWT, `en`")]
+    [row] = [cells(line) for line in readme if line.startswith("| UD English-EWT; `en`")]
     test = read("english/results/en.json")["test"]
-    assert row[1:] == ["", "", f"{test['uas']:.2f}", f"{test['las']:.2f}"]
+    figures = [test["uas"], test["las"], *(of_networks("ewt-minilm", score) for score in ("uas", "las"))]
+    assert row[1:] == ["", "", *(f"{figure:.2f}" for figure in figures)]
+
+
+def without_resampling(tables: str) -> list[str]:
+    """Their lines but those with intervals of a bootstrap, whose last digits depend on NumPy's version."""
+    return [line for line in tables.splitlines() if " to +" not in line]
+
+
+def test_rows_of_networks_are_those_of_the_experiment() -> None:
+    tables = (EXPERIMENTS / "neural" / "tables.md").read_text("utf-8")
+    assert without_resampling(tables) == without_resampling(tables_text(EXPERIMENTS / "neural" / "results"))
+    start = RESULTS.index("## Networks")
+    shown = [line for line in RESULTS[start : RESULTS.index("## Learners")] if line.startswith("|")]
+    assert len(shown) > 20
+    assert set(shown) <= set(tables.splitlines())
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
