@@ -279,3 +279,10 @@ def test_the_signature_is_of_settings_tables_and_clusters(tmp_path: Path) -> Non
     clusters.write_text("01\tthe\n", "utf-8")
     table.write_text("h.xpos m.xpos | dist\n", "utf-8")
     assert fingerprint(settings, "a", "b") != signed
+
+
+def test_the_rates_of_a_network_depend_on_how_many_passes_there_are() -> None:
+    settings = Settings(model="neural").complete()
+    signed = fingerprint(settings, "a")
+    assert fingerprint(replace(settings, patience=2), "a") == signed
+    assert fingerprint(replace(settings, epochs=3), "a") != signed

@@ -24,7 +24,7 @@ from headway.learning.monitor import Monitor, Show
 from headway.learning.progress import Report, State
 from headway.parallel import SERIAL, Executor, executor_for
 from headway.saved_values import numbers_in_range
-from headway.training.settings import Settings
+from headway.training.settings import NEURAL, Settings
 
 T = TypeVar("T")
 Fit = Callable[[Report, State | None], Floats]
@@ -120,8 +120,10 @@ def remove_stages(folder: Path) -> None:
 
 
 def fingerprint(settings: Settings, *data: str) -> str:
-    """What a checkpoint must agree in before training resumes from it; more passes may be asked for."""
-    options = {name: value for name, value in asdict(settings).items() if name not in ("epochs", "patience")}
+    """What a checkpoint must agree in before training resumes from it; more passes may be asked for, but not of a
+    network, whose rates fall over all of them."""
+    free = ("patience",) if settings.model == NEURAL else ("epochs", "patience")
+    options = {name: value for name, value in asdict(settings).items() if name not in free}
     tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
     table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
     clusters = b"" if settings.clusters is None else _content(settings.clusters)
