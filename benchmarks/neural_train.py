@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import torch
 
@@ -25,7 +26,10 @@ from headway.training.data import checksum
 
 ROOT = Path(__file__).resolve().parents[1]
 CELLS = [ROOT / "experiments" / "neural" / "results" / f"danish-lstm-loglinear-{seed}.json" for seed in (1, 2, 3)]
-SETTINGS = {"model": "neural", "tags": "gold", "single_root": False, "epochs": 24, "batch": 1000, "seed": 1}
+SETTINGS: dict[str, Any] = {
+    **{"model": "neural", "tags": "gold", "single_root": False},
+    **{"epochs": 24, "batch": 1000, "seed": 1},
+}
 MINUTES, POINTS = 45.0, 0.5
 
 
