@@ -478,10 +478,15 @@ def test_what_rules_cannot_be_learnt_with() -> None:
         trained(text, learner="constraints", epochs=1)
 
 
-@pytest.mark.parametrize("setting", [{"learner": "margin"}, {"labels": "joint"}, {"runs": 3}, {"model": "sibling"}])
+@pytest.mark.parametrize("setting", [{"learner": "margin"}, {"labels": "joint"}, {"runs": 3}])
 def test_settings_that_rules_have_no_use_for(setting: dict[str, Any]) -> None:
     with pytest.raises(TrainingError, match=f"learning from rules has no setting '{next(iter(setting))}'; there are"):
         constrained(RULES, sentences(6, 75), **setting)
+
+
+def test_models_that_rules_do_not_train() -> None:
+    with pytest.raises(TrainingError, match="rules train the models arc and neural, not 'sibling'"):
+        constrained(RULES, sentences(6, 75), model="sibling")
 
 
 # Parsing
