@@ -24,11 +24,10 @@ both_signals = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM]
 STUCK = """
 import sys
 import numba
-from headway.models import portions
 from headway.models.arc_model import ArcModel
 from headway.cli import main
 
-portions.portions.__defaults__ = (2,)
+ArcModel.sentences_at_once = 2
 predict, calls = ArcModel.predict, []
 
 @numba.njit(nogil=True)
