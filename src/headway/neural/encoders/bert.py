@@ -132,8 +132,16 @@ class BertEncoder(nn.Module):
 
     def depth_of(self, name: str) -> int:
         """How many layers are above a parameter: 0 for the last layer's own."""
-        layers = len(self.encoder.layer)
-        return layers - 1 - int(name.split(".")[2]) if name.startswith("encoder.layer.") else layers
+        return layers_above(name, "encoder.layer.", len(self.encoder.layer))
+
+
+def layers_above(name: str, prefix: str, layers: int) -> int:
+    """How many of so many layers are above a parameter; those of layers begin with a prefix and the layer's number.
+
+    >>> [layers_above(name, "layers.", 6) for name in ("layers.5.norm.weight", "layers.0.norm.weight", "embeddings")]
+    [0, 5, 6]
+    """
+    return layers - 1 - int(name.removeprefix(prefix).partition(".")[0]) if name.startswith(prefix) else layers
 
 
 def require_bert(config: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from headway.errors import ArchiveError
+from headway.neural.encoders.bert import layers_above
 from headway.neural.encoders.configuration import Fields
 
 _LONGEST = 1_024  # subwords read at once: longer sentences are read in windows, so that attention stays small
@@ -153,9 +154,7 @@ class ModernBertEncoder(nn.Module):
 
     def depth_of(self, name: str) -> int:
         """How many layers are above a parameter: 0 for the last layer's own."""
-        if name.startswith("final_norm."):
-            return 0
-        return len(self.layers) - 1 - int(name.split(".")[1]) if name.startswith("layers.") else len(self.layers)
+        return 0 if name.startswith("final_norm.") else layers_above(name, "layers.", len(self.layers))
 
 
 def _norm(config: Mapping[str, Any]) -> nn.LayerNorm:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from headway.neural.encoders.bert import Added, require_bert
+from headway.neural.encoders.bert import Added, layers_above, require_bert
 from headway.neural.encoders.configuration import Fields
 
 _FIRST = 2  # positions begin behind the padding's
@@ -126,8 +126,7 @@ class MpnetEncoder(nn.Module):
 
     def depth_of(self, name: str) -> int:
         """How many layers are above a parameter: 0 for the last layer's own."""
-        layers = len(self.encoder.layer)
-        return layers - 1 - int(name.split(".")[2]) if name.startswith("encoder.layer.") else layers
+        return layers_above(name, "encoder.layer.", len(self.encoder.layer))
 
 
 def buckets(length: int) -> Tensor:
