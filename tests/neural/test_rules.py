@@ -28,7 +28,7 @@ from headway.learning.choices import Criterion
 from headway.learning.generalized_expectation import GeneralizedExpectation
 from headway.learning.structures import Trees
 from headway.models.arc_scorer import ArcScorer
-from headway.neural import fitting, trainer
+from headway.neural import trainer
 from headway.neural.batching import Annotated, batch_of
 from headway.neural.network import Outputs
 from headway.neural.rules_objective import RulesObjective
@@ -37,6 +37,7 @@ from headway.neural.tagging import Tagger
 from headway.training.arc_problem import ArcProblem
 from headway.training.arc_trainer import random_heads
 from tests.neural.test_fitting import SMALL, treebank
+from tests.neural.tiny import interrupted
 
 CPU = torch.device("cpu")
 CLASSES = [TreeClass(p, s) for p in (False, True) for s in (False, True)]
@@ -275,22 +276,12 @@ def test_tags_are_learnt_with_the_rules() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
     """With what it remembered: looking at the network afresh would give other shares."""
     text, dev = treebank(), treebank(8, 1)
     whole = constrained(text, dev=dev, epochs=4)
-    monkeypatch.setattr(trainer, "CHECKPOINT_SECONDS", -1.0)
-    run_pass = fitting.Fitting.run_pass
-
-    def interrupted(self: fitting.Fitting) -> tuple[float, float]:
-        if self.passes == 2:
-            raise KeyboardInterrupt
-        return run_pass(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fitting.Fitting, "run_pass", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            constrained(text, dev=dev, epochs=4, checkpoint=tmp_path)
+    with interrupted():
+        constrained(text, dev=dev, epochs=4, checkpoint=tmp_path)
     again = constrained(text, dev=dev, epochs=4, checkpoint=tmp_path)
     assert again.model.about == whole.model.about
     assert again.model.to_archive().arrays.keys() == whole.model.to_archive().arrays.keys()

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from headway import Sentence
 from headway.arrays import TreeClass
+from headway.neural import trainer
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import TransformerEncoder
 from headway.neural.export import export
+from headway.neural.fitting import Fitting
 from headway.neural.lexicon import LexiconReader
 from headway.neural.model import NeuralModel
 from headway.neural.network import Network
@@ -64,6 +69,23 @@ MODERNBERT = {
 }
 CONFIGS = {"bert": BERT, "roberta": ROBERTA, "electra": ELECTRA, "modernbert": MODERNBERT, "mpnet": MPNET}
 NAMES = ("lstm", "tags", *CONFIGS)
+
+
+@contextmanager
+def interrupted() -> Iterator[None]:
+    """Ctrl-C in the third pass of a training, which has kept a checkpoint after each of the others."""
+    run_pass = Fitting.run_pass
+
+    def two_passes(fitting: Fitting) -> tuple[float, float]:
+        if fitting.passes == 2:
+            raise KeyboardInterrupt
+        return run_pass(fitting)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "CHECKPOINT_SECONDS", -1.0)
+        patch.setattr(Fitting, "run_pass", two_passes)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 def sentence_of(rng: np.random.Generator, clauses: int) -> Sentence:
