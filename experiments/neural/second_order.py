@@ -41,11 +41,12 @@ from headway.arrays import TreeClass
 from headway.evaluation import paired_bootstrap, sign_test
 from headway.models.dual_decoder import decode_all
 from headway.neural import trainer
-from headway.neural.batching import Batch, batch_of, batches
+from headway.neural.batching import Batch, batch_of
 from headway.neural.fitting import Fitting
 from headway.neural.losses import log_likelihood
 from headway.neural.network import Network
 from headway.neural.objectives import TreeObjective
+from headway.neural.reading import groups_by_size
 from headway.parallel import SERIAL
 from headway.torch import TreeDistribution
 from headway.training.data import TrainingData, checksum
@@ -130,7 +131,7 @@ def parse(prepared: trainer.Prepared, trees: TreeClass, counted: Any, second: bo
     right = Right(len(data.heads), (0.0, *WEIGHTS) if second else (0.0,))
     temperature = trainer.temperature_of(prepared, trees, device)
     seen = Seen.of(network)
-    for which in batches(data.reading.sizes, prepared.sizes.batch, None):
+    for which in groups_by_size(data.reading.sizes, prepared.sizes.batch):
         batch = batch_of(data, which, device)
         found = network(batch.inputs)
         tree = TreeDistribution(found.arcs / temperature, batch.lengths, **trees._asdict(), validate_args=False)

@@ -17,6 +17,7 @@ from headway.neural.batching import batch_of, batches
 from headway.neural.losses import LOSSES
 from headway.neural.losses import entropy as entropies
 from headway.neural.objectives import TreeObjective
+from headway.neural.reading import groups_by_size
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
 from headway.training.stages import Run
@@ -160,7 +161,22 @@ def test_text_is_made_certain() -> None:
 
 def test_batches_have_every_sentence_once() -> None:
     sizes = np.random.default_rng(0).integers(1, 40, 200)
-    for rng in (None, np.random.default_rng(1)):
-        found = list(batches(sizes, 100, rng))
+    for found in (list(batches(sizes, 100, np.random.default_rng(1))), list(groups_by_size(sizes, 100))):
         assert sorted(np.concatenate(found).tolist()) == list(range(200))
         assert all(len(each) == 1 or len(each) * sizes[each].max() <= 100 for each in found)
+
+
+def test_trees_of_another_class_do_not_move_the_temperature() -> None:
+    """Their score has no bound by those of the class, so that a lower temperature would always do better."""
+    trees, dev = treebank(), treebank(8, 1)
+    dev[:3] = [each.with_tree(np.arange(-1, len(each)), each.labels) for each in dev[:3]]  # not to be wholly certain of
+    two_roots = dev[0].with_tree(np.where(np.arange(len(dev[0]) + 1) == 0, -1, 0), dev[0].labels)
+    chosen = settings(epochs=3)
+    with trainer.deterministic():
+        prepared = trainer.prepare(TrainingData(trees, dev), chosen, CPU)
+        prepared.network.load_state_dict(trainer.fit(prepared, chosen, Run(), CPU).weights)
+        prepared.network.eval()
+        more = replace(prepared, dev=trainer.annotated([*dev, two_roots], prepared.reader, prepared.tasks))
+        one, two = (trainer.temperature_of(each, chosen.trees, CPU) for each in (prepared, more))
+    assert 0.06 < one < 10
+    assert two == pytest.approx(one, rel=1e-3)

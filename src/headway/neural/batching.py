@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headway.arrays import Ints
-from headway.neural.reading import Reading
+from headway.neural.reading import Reading, groups_by_size
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,9 @@ def _sent(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[Ten
     return [part.view(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
-def batches(sizes: Ints, most: int, rng: np.random.Generator | None) -> Iterator[Ints]:
-    """Every sentence's position once, in batches of like sizes that have about `most` cells with padding.
-
-    With `rng`, sentences of nearly the same size are mixed, and batches come in any order.
-    """
-    noise = 0.0 if rng is None else rng.uniform(-0.1, 0.1, len(sizes)) * sizes + rng.uniform(0, 1, len(sizes))
-    order = np.argsort(sizes + noise, kind="stable")
-    found: list[Ints] = []
-    start = 0
-    while start < len(order):
-        stop, widest = start + 1, int(sizes[order[start]])
-        while stop < len(order):
-            widest = max(widest, int(sizes[order[stop]]))
-            if (stop + 1 - start) * widest > most:
-                break
-            stop += 1
-        found.append(order[start:stop])
-        start = stop
-    places = range(len(found)) if rng is None else rng.permutation(len(found))
-    yield from (found[place] for place in places)
+def batches(sizes: Ints, most: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """Every sentence's position once, in batches that have about `most` cells with padding, which come in any order.
+    Sentences of nearly the same size are mixed."""
+    noise = rng.uniform(-0.1, 0.1, len(sizes)) * sizes + rng.uniform(0, 1, len(sizes))
+    found = list(groups_by_size(sizes, most, np.argsort(sizes + noise, kind="stable")))
+    yield from (found[place] for place in rng.permutation(len(found)))

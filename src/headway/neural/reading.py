@@ -65,17 +65,21 @@ class Reader(Protocol):
         ...
 
 
-def groups_by_size(sizes: Ints, most: int) -> Iterator[Ints]:
-    """Every sentence's position once, smallest first, in groups that have about `most` cells at most with padding.
+def groups_by_size(sizes: Ints, most: int, order: Ints | None = None) -> Iterator[Ints]:
+    """Every sentence's position once, in groups that have about `most` cells at most with padding; the smallest come
+    first unless an order is given.
 
     >>> [group.tolist() for group in groups_by_size(np.array([3, 1, 1, 9]), 6)]
     [[1, 2], [0], [3]]
     """
-    order = np.argsort(sizes, kind="stable")
+    order = np.argsort(sizes, kind="stable") if order is None else order
     start = 0
     while start < len(order):
-        stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * int(sizes[order[stop]]) <= most:
+        stop, widest = start + 1, int(sizes[order[start]])
+        while stop < len(order):
+            widest = max(widest, int(sizes[order[stop]]))
+            if (stop + 1 - start) * widest > most:
+                break
             stop += 1
         yield order[start:stop]
         start = stop

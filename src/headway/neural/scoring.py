@@ -12,8 +12,9 @@ from torch import Tensor
 
 from headway.arrays import Floats, Ints, TreeClass
 from headway.models.root_labels import mask_labels
-from headway.neural.batching import Annotated, batch_of, batches
+from headway.neural.batching import Annotated, batch_of
 from headway.neural.network import Network, Outputs
+from headway.neural.reading import groups_by_size
 from headway.neural.targets import UNTAUGHT, Tasks
 from headway.text.columns import completed
 from headway.torch import TreeDistribution
@@ -30,14 +31,14 @@ class Scores:
 
 
 @torch.no_grad()
-def evaluate(
+def scores_of(
     network: Network, data: Annotated, counted: NDArray[np.bool_], trees: TreeClass, device: torch.device, most: int
 ) -> Scores:
     """Parse and compare."""
     network.eval()
     right = torch.zeros(2, dtype=torch.int64, device=device)
     tags: dict[str, Tensor] = {}
-    for which in batches(data.reading.sizes, most, None):
+    for which in groups_by_size(data.reading.sizes, most):
         batch = batch_of(data, which, device)
         found: Outputs = network(batch.inputs)
         heads = TreeDistribution(found.arcs, batch.lengths, **trees._asdict(), validate_args=False).argmax()
@@ -89,7 +90,7 @@ def find(
     heads, probabilities = np.full(shape, -1, np.int64), np.zeros(shape)
     labels = np.zeros((*shape, max(1, network.labels.shape[0])))
     values = {name: np.zeros(shape, np.int64) for name in data.targets if name != "labels"}
-    for which in batches(data.reading.sizes, most, None):
+    for which in groups_by_size(data.reading.sizes, most):
         batch = batch_of(data, which, device)
         found: Outputs = network(batch.inputs)
         trees_of = TreeDistribution(found.arcs / temperature, batch.lengths, **trees._asdict(), validate_args=False)

@@ -24,6 +24,7 @@ from headway import __version__
 from headway.archive import Archive
 from headway.arrays import Bools, TreeClass
 from headway.errors import ScoresError, TrainingError
+from headway.evaluation import evaluate
 from headway.features.coding import Coder
 from headway.features.rule_features import RuleFeatures
 from headway.features.rules import Rules
@@ -32,18 +33,18 @@ from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
 from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
-from headway.neural.batching import Annotated, batch_of, batches
+from headway.neural.batching import Annotated, batch_of
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
 from headway.neural.fitting import Fitting, State, flat, unflat
 from headway.neural.lexicon import LexiconReader
-from headway.neural.losses import LOSSES, log_likelihood, partial_log_likelihood
+from headway.neural.losses import LOSSES, partial_log_likelihood
 from headway.neural.model import NeuralModel
 from headway.neural.network import Network
 from headway.neural.objectives import EntropyObjective, Objective, TreeObjective
-from headway.neural.reading import Reader
+from headway.neural.reading import Reader, groups_by_size
 from headway.neural.rules_objective import RulesObjective
-from headway.neural.scoring import Found, Scores, evaluate, find
+from headway.neural.scoring import Found, Scores, find, scores_of
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
 from headway.neural.targets import Tasks
 from headway.training.data import TrainingData
@@ -145,17 +146,9 @@ def model_of(
 
 def attachment(model: NeuralModel, dev: Sequence[Sentence], run: Run) -> dict[str, float]:
     """UAS and LAS of a model on development trees, without punctuation."""
-    found = model.predict(dev, Options(), run.executor)
-    right = np.zeros(2, np.int64)
-    counted = scored_words(dev)
-    for sentence, own, words in zip(dev, found, counted, strict=True):
-        assert sentence.heads is not None
-        assert sentence.labels is not None
-        heads = (own.heads == sentence.heads) & words[: len(own.heads)]
-        same = [x == y for x, y in zip(own.labels or sentence.labels, sentence.labels, strict=True)]
-        right += heads.sum(), (heads & same).sum()
-    uas, las = (100 * right / max(1, int(counted.sum()))).tolist()
-    return {"uas": uas, "las": las}
+    found = zip(dev, model.predict(dev, Options(), run.executor), strict=True)
+    scores = evaluate(dev, [own.with_tree(tree.heads, tree.labels or own.labels) for own, tree in found])
+    return {"uas": scores.uas_no_punct, "las": scores.las_no_punct}
 
 
 def found_by(
@@ -173,15 +166,15 @@ def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -
 
     assert prepared.dev is not None
     scored = []
-    for which in batches(prepared.dev.reading.sizes, _LARGER * prepared.sizes.batch, None):
+    for which in groups_by_size(prepared.dev.reading.sizes, _LARGER * prepared.sizes.batch):
         batch = batch_of(prepared.dev, which, device)
         scored.append((prepared.network(batch.inputs).arcs, batch.heads, batch.lengths))
 
     def loss(exponent: float) -> float:
         total = 0.0
         for arcs, heads, lengths in scored:
-            losses = log_likelihood(arcs / float(np.exp(exponent)), heads, lengths, trees)
-            total += float(losses[losses.isfinite()].sum())  # trees of another class have none
+            losses = partial_log_likelihood(arcs / float(np.exp(exponent)), heads, lengths, trees)
+            total += float(losses[losses.isfinite()].sum())  # trees of another class are impossible
         return total
 
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 0.01}).x))
@@ -310,7 +303,7 @@ def _dev_scores(fitting: Fitting, prepared: Prepared, trees: TreeClass, device: 
     if prepared.dev is None or prepared.counted is None:
         return None
     with averaged(fitting):
-        return evaluate(fitting.network, prepared.dev, prepared.counted, trees, device, _LARGER * prepared.sizes.batch)
+        return scores_of(fitting.network, prepared.dev, prepared.counted, trees, device, _LARGER * prepared.sizes.batch)
 
 
 @contextmanager
