@@ -8,6 +8,9 @@ All but the per-word one are losses over whole trees of a class, from the exact 
     expected-loss   expected number of wrong heads (druck2009)
     perceptron      the margin's without a margin
 
+    a teacher       cross-entropy of the teacher's distribution over trees, of which only its arc marginals count:
+                    - sum over trees t of P'(t) log P(t)  =  log Z(s) - sum over arcs a of mu'(a) s(a)
+
 Unknown heads are -1. Losses of trees with some take the best tree with the known ones as the gold one.
 """
 
@@ -66,6 +69,11 @@ def expected_loss(scores: Tensor, heads: Tensor, lengths: Tensor, trees: TreeCla
     """The expected number of wrong ones among the known heads (B,)."""
     marginals = _distribution(scores, lengths, trees).marginals
     return ((heads >= 0).sum(dim=1) - (marginals * _arcs(heads, scores)).sum(dim=(1, 2))).to(scores.dtype)
+
+
+def taught(scores: Tensor, marginals: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
+    """The cross-entropy of a distribution over trees with these arc marginals (B, N+1, N+1), by the scores' own (B,)."""
+    return _distribution(scores, lengths, trees).log_partition - (marginals * scores).sum(dim=(1, 2))
 
 
 def entropy(scores: Tensor, lengths: Tensor, trees: TreeClass, order: float = 1.0) -> Tensor:

@@ -1,4 +1,5 @@
-"""What a network is fitted to, batch by batch: trees with labels and tags, or the certainty of plain text.
+"""What a network is fitted to, batch by batch: trees with labels and tags, the answers of a teacher, or the certainty
+of plain text.
 
 An objective has sentences of its own and a loss of some of them. A training may have several, which take turns in every
 step. Rules about a text are in `headway.neural.rules_objective`.
@@ -10,15 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from headway.arrays import Ints, TreeClass
 from headway.neural.batching import Annotated, Batch
-from headway.neural.losses import Loss, entropy, expected_loss, partial_log_likelihood
+from headway.neural.losses import Loss, entropy, expected_loss, partial_log_likelihood, taught
 from headway.neural.network import Network, Outputs
 from headway.neural.settings import NetworkSettings
 from headway.neural.tagging import choice_loss
+from headway.neural.teaching import Answers
 
 _LIKELY = 0.25
 
@@ -80,3 +83,26 @@ class EntropyObjective:
     def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
         found: Outputs = network(batch.inputs)
         return self.weight * entropy(found.arcs, batch.lengths, self.trees, self.order).sum()
+
+
+@dataclass(frozen=True)
+class TeacherObjective:
+    """The answers of a teacher about sentences, whose heads and targets are its own."""
+
+    data: Annotated
+    trees: TreeClass
+    answers: Answers
+    settings: NetworkSettings
+
+    memory: ClassVar[Mapping[str, NDArray[Any]]] = {}
+
+    def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
+        found: Outputs = network(batch.inputs)
+        nodes = batch.heads.shape[1]
+        marginals = torch.from_numpy(self.answers.marginals_of(which, nodes)).to(found.arcs)
+        total = taught(found.arcs, marginals, batch.lengths, self.trees).sum()
+        if network.labels.shape[0]:
+            scores = network.label_scores(batch.heads, found.label_heads, found.label_modifiers)
+            labels = torch.from_numpy(self.answers.labels[which, :nodes]).to(scores)
+            total = total - self.settings.label_weight * (labels * scores.log_softmax(dim=2)).sum()
+        return total + self.settings.tag_weight * network.tags.loss(found.tags, found.small_tags, batch.targets, 0.0)

@@ -31,6 +31,7 @@ from headway.features.rules import Rules
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
+from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
 from headway.neural.batching import Annotated, batch_of
@@ -41,12 +42,13 @@ from headway.neural.lexicon import LexiconReader
 from headway.neural.losses import LOSSES, partial_log_likelihood
 from headway.neural.model import NeuralModel
 from headway.neural.network import Network
-from headway.neural.objectives import EntropyObjective, Objective, TreeObjective
+from headway.neural.objectives import EntropyObjective, Objective, TeacherObjective, TreeObjective
 from headway.neural.reading import Reader, groups_by_size
 from headway.neural.rules_objective import RulesObjective
 from headway.neural.scoring import Found, Scores, find, scores_of
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
-from headway.neural.targets import Tasks
+from headway.neural.targets import UNTAUGHT, Tasks
+from headway.neural.teaching import Answers, ask, require_teacher
 from headway.training.data import TrainingData
 from headway.training.development import scored_words
 from headway.training.rules_trainer import matched
@@ -67,6 +69,8 @@ def require_network(settings: Settings) -> None:
         raise TrainingError("a network chooses labels after the tree; leave --labels out, or give none")
     if settings.encoder != LSTM:
         Folder.open(settings.encoder)
+    if settings.teacher is not None:
+        teacher_of(settings.teacher)
     device_of(settings)
 
 
@@ -83,6 +87,7 @@ class Prepared:
     network: Network
     sizes: NetworkSettings
     rules: RuleFeatures | None = None
+    answers: Answers | None = None  # of a teacher, about the text if there is some, otherwise about the trees
 
 
 @dataclass
@@ -107,7 +112,8 @@ def train_neural_from_rules(data: TrainingData, rules: Rules, settings: Settings
 def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: Run) -> NeuralModel:
     device = device_of(settings)
     with deterministic():
-        prepared = prepare(data, settings, device, rules=rules)
+        teachers = [] if settings.teacher is None else [teacher_of(settings.teacher)]
+        prepared = prepare(data, settings, device, rules=rules, teachers=teachers)
         fitted = fit(prepared, settings, run, device)
         prepared.network.load_state_dict(fitted.weights)
         prepared.network.eval()
@@ -186,8 +192,9 @@ def prepare(
     device: torch.device,
     sizes: NetworkSettings | None = None,
     rules: Rules | None = None,
+    teachers: Sequence[NeuralModel] = (),
 ) -> Prepared:
-    """Number what there is to number, and make a network; of the usual `sizes` where none are given."""
+    """Number what there is to number, make a network, of the usual `sizes` where none are given, and ask teachers."""
     torch.manual_seed(settings.seed)
     sentences = [sentence for sentence in data.train if sentence.heads is not None or rules is not None]
     sizes = sizes or network_settings(settings)
@@ -208,16 +215,26 @@ def prepare(
     network = Network(
         encoder, tasks.sizes, arc_size=sizes.arc_size, label_size=sizes.label_size, dropout=sizes.dropout
     ).to(device)
+    text = annotated(data.text, reader, tasks) if data.text else None
+    answers = None
+    if teachers:
+        for teacher in teachers:
+            require_teacher(teacher, tasks, settings.trees, reader)
+        asked = data.text or sentences
+        answers = ask(teachers, asked, settings.trees, device)
+        labels = {"labels": np.full_like(answers.heads, UNTAUGHT)} if tasks.labels else {}
+        text = Annotated(reader.read(asked), answers.heads, {**answers.values, **labels})
     return Prepared(
         reader,
         tasks,
         annotated(sentences, reader, tasks),
         None if data.dev is None else annotated(data.dev, reader, tasks),
-        annotated(data.text, reader, tasks) if data.text else None,
+        text,
         None if data.dev is None else scored_words(data.dev),
         network,
         sizes,
         None if rules is None else _matched(rules, sentences),
+        answers,
     )
 
 
@@ -243,6 +260,19 @@ def network_settings(settings: Settings) -> NetworkSettings:
     )
 
 
+def teacher_of(path: str) -> NeuralModel:
+    """The network of a model file."""
+    from headway.text.saved import text_models_of  # kernels that training does without
+
+    archive = open_archive(path, "parsing")
+    with damage_reported(path):
+        archive = text_models_of(archive)[0]
+    model = read_model(archive, path)
+    if not isinstance(model, NeuralModel):
+        raise TrainingError(f"{path} is no neural model, and only networks are teachers; train one with --model neural")
+    return model
+
+
 def annotated(sentences: Sequence[Sentence], reader: Reader, tasks: Tasks) -> Annotated:
     """Sentences as a network is trained on them; heads are -1 where they are unknown."""
     heads = np.full((len(sentences), max(map(len, sentences), default=0) + 1), -1, np.int64)
@@ -262,7 +292,11 @@ def objectives_of(prepared: Prepared, settings: Settings, device: torch.device) 
     partial = settings.method == "loglinear" and int((train.heads >= 0).sum()) < train.words
     loss = partial_log_likelihood if partial else LOSSES[settings.method]
     found: list[Objective] = [TreeObjective(train, trees, loss, prepared.sizes)]
-    if prepared.text is not None:
+    if prepared.text is None:
+        return found
+    if prepared.answers is not None:
+        found.append(TeacherObjective(prepared.text, trees, prepared.answers, prepared.sizes))
+    else:
         weight = ENTROPY_WEIGHT if settings.entropy_weight is None else settings.entropy_weight
         order = settings.entropy_order or ENTROPY_ORDER
         found.append(EntropyObjective(prepared.text, trees, weight, order))

@@ -67,7 +67,7 @@ RULED = ("arc", NEURAL)  # the models that rules can train
 _OF_LINEAR = (
     *("clusters", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser", "runs"),
 )
-_OF_NETWORKS = ("encoder", "batch", "rate", "encoder_rate", "dropout", "smoothing", "device")
+_OF_NETWORKS = ("encoder", "batch", "rate", "encoder_rate", "dropout", "smoothing", "teacher", "device")
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,11 @@ class Settings:
     encoder_rate: float = setting(2e-4, "Learning rate of a pretrained encoder.", metavar="X", minimum=0)
     dropout: float = setting(0.33, "Share of a network's cells that a step leaves out.", metavar="X", minimum=0)
     smoothing: float = setting(0.0, "Label smoothing of a network: of labels and tags.", metavar="X", minimum=0)
+    teacher: str | None = setting(
+        None,
+        "A network whose answers about the text of --text, or about the treebank, a smaller one learns to give.",
+        metavar="MODEL",
+    )
     device: Device = setting("auto", "Where a network is trained; auto takes a GPU if there is one.")
     criterion: Criterion = setting("kl", "Distance of an expectation from its target.")
 
