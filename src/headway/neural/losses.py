@@ -72,7 +72,7 @@ def expected_loss(scores: Tensor, heads: Tensor, lengths: Tensor, trees: TreeCla
 
 
 def taught(scores: Tensor, marginals: Tensor, lengths: Tensor, trees: TreeClass) -> Tensor:
-    """The cross-entropy of a distribution over trees with these arc marginals (B, N+1, N+1), by the scores' own (B,)."""
+    """The cross-entropy of a distribution over trees with these arc marginals (B, N+1, N+1) by the scores' own (B,)."""
     return _distribution(scores, lengths, trees).log_partition - (marginals * scores).sum(dim=(1, 2))
 
 
