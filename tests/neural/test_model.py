@@ -417,15 +417,6 @@ def test_refusals_print_nothing(path, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_missing_runtime_is_named(path, monkeypatch):
-    from headway import extras
-    from headway.errors import MissingExtraError
-
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headway\[neural\]'"):
-        Parser.load(path)
-
-
 def test_threads_share_the_session(parts):
     model = parts[2]
     one, two = (model.predict(PLAIN, Options(), executor) for executor in (SERIAL, Threads(2)))
