@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
+from headway.card import Card, card_of, with_card
 from headway.declared import settings_of
-from headway.embedded import embedded_model
 from headway.errors import ArgumentError, TrainingError
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
@@ -24,6 +24,7 @@ from headway.models.portions import SENTENCES, portions
 from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
+from headway.named_models import path_of_model
 from headway.packing import packed
 from headway.parallel import Executor, executor_for
 from headway.parsed import Parsed
@@ -62,11 +63,15 @@ Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
 
 @dataclass(frozen=True)
 class Parser:
-    """A trained parser: its model of trees, and what splits and tags plain text where it was trained to."""
+    """A trained parser: its model of trees, and what splits and tags plain text where it was trained to.
+
+    `card` has its language, licence and scores, if somebody wrote them down; it is saved with the rest.
+    """
 
     model: TreeModel
     tagger: Tagger | None = None
     segmenter: Segmenter | None = None
+    card: Card | None = None
 
     @classmethod
     def of(cls, model: TreeModel, text_models: TextModels) -> Parser:
@@ -167,22 +172,24 @@ class Parser:
 
     @classmethod
     def load(cls, model: str | os.PathLike[str], *, device: str = "cpu") -> Parser:
-        """An included parser, by name ("en"), or one that was saved. Everything is checked, and no code is run.
+        """A parser by name ("en"), or one that was saved, by path. Everything is checked, and no code is run.
 
+        Names are those of included models, of installed packages and of a folder (`headway.named_models`).
         A neural model may parse on a GPU: `device` "cuda", or "auto", which takes the CPU where there is none.
         """
-        path = embedded_model(model) or model
+        path = path_of_model(model)
         archive = open_archive(path, "parsing")
         with damage_reported(str(path)):
+            card = card_of(archive.data)
             archive, tagger, segmenter = text_models_of(archive)
-        return cls(_on_device(read_model(archive, path), device), tagger, segmenter)
+        return cls(_on_device(read_model(archive, path), device), tagger, segmenter, card)
 
     def save(self, path: str | os.PathLike[str], *, max_megabytes: float | None = None) -> None:
         """Write the parser to one file; an interruption leaves the old file as it was.
 
         With `max_megabytes`, small weights are dropped and the others rounded until the file is no larger than that.
         """
-        archive = with_text_members(self.model.to_archive(), self.tagger, self.segmenter)
+        archive = with_card(with_text_members(self.model.to_archive(), self.tagger, self.segmenter), self.card)
         save_archive(archive if max_megabytes is None else packed(archive, max_megabytes), path)
 
     def describe(self) -> Description:

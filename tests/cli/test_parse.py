@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -764,13 +765,13 @@ def test_a_model_that_cannot_do_it_says_so(
 
 
 def test_names_of_models(invoke: Invoke, text_model: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    from headway import pipeline
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipeline, "embedded_model", lambda name: text_model if name == "en" else None)
-    assert sentences(invoke("parse", "en", "-", stdin=b"un kato amas floro.").stdout_bytes)
-    error = one_error(invoke("parse", "fr", "-", stdin=b"un kato.", status=1))
-    assert error == "fr: no such file; give the path of a saved model, or en, the included model"
+    monkeypatch.setenv("HEADWAY_MODELS", str(tmp_path / "models"))
+    (tmp_path / "models").mkdir()
+    shutil.copy(text_model, tmp_path / "models" / "eo.headway")
+    assert sentences(invoke("parse", "eo", "-", stdin=b"un kato amas floro.").stdout_bytes)
+    error = one_error(invoke("parse", "oe", "-", stdin=b"un kato.", status=1))
+    assert error.startswith("oe: no such file, and no model of this name; ")
 
 
 def test_trees_of_a_text_come_before_it_ends(spawn: Spawn, text_model: Path) -> None:

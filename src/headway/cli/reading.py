@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from headway.cli.pipes import pipe_of
-from headway.embedded import embedded_model
-from headway.errors import ArchiveError, MissingFileError, TrainingError, TreebankError
+from headway.errors import TrainingError, TreebankError
+from headway.named_models import path_of_model
 
 if TYPE_CHECKING:
     from headway.pipeline import Parser
@@ -20,20 +20,15 @@ if TYPE_CHECKING:
 
 def require_model(model: str | None) -> None:
     """Refuse a model that is not there, before anything else is read."""
-    if model is not None and not embedded_model(model) and not Path(model).exists():
+    if model is not None and not os.path.exists(path_of_model(model)):  # noqa: PTH110  (any name may be asked for)
         load_parser(model)  # its error says what there is
 
 
 def load_parser(model: str, device: str = "cpu") -> Parser:
-    """The parser of that name or path; an error lists the names of included models."""
+    """The parser of that name or path."""
     from headway.pipeline import Parser
 
-    try:
-        return Parser.load(model, device=device)
-    except MissingFileError as error:
-        if not embedded_model("en"):
-            raise
-        raise ArchiveError(f"{error}, or en, the included model") from None
+    return Parser.load(model, device=device)
 
 
 def sentences(parser: Parser, input: str) -> Iterator[Sentence]:
