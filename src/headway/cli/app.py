@@ -8,7 +8,20 @@ import typer
 from typer.core import TyperGroup
 
 from headway import __version__
-from headway.cli import constrain, coref, draw, evaluate, induce, info, parse, reproduce, train, tune
+from headway.cli import (
+    constrain,
+    coref,
+    draw,
+    evaluate,
+    induce,
+    info,
+    models,
+    package,
+    parse,
+    reproduce,
+    train,
+    tune,
+)
 from headway.cli.failures import in_one_sentence
 
 
@@ -70,5 +83,7 @@ app.command(epilog=_examples(*draw.EXAMPLES))(draw.draw)
 app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
 app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
 app.command(epilog=_examples(*info.EXAMPLES))(info.info)
+app.command(epilog=_examples(*models.EXAMPLES))(models.models)
+app.command(epilog=_examples(*package.EXAMPLES))(package.package)
 app.add_typer(_coref, name="coref")
 app.command(epilog=_examples(*reproduce.EXAMPLES))(reproduce.reproduce)
