@@ -34,6 +34,10 @@ class Parsed:
 
     `distribution` has every tree's probability, whatever the labels; for a higher-order model it is its pruner's,
     calibrated. `floored` counts the arcs whose marginal was negative, or too small to count.
+
+    `label_probabilities` (n+1,) are those of the labels, given the arcs; entry 0 is 1. Times `confidence.arcs` they are
+    the probabilities of labelled arcs. None for a model without labels, and for one that chooses them after the tree
+    by a perceptron, whose scores have no scale.
     """
 
     sentence: Sentence
@@ -41,6 +45,7 @@ class Parsed:
     status: Status = Status.EXACT
     gap: float = 0.0
     floored: tuple[int, int] = (0, 0)
+    label_probabilities: Floats | None = None
 
     @property
     def heads(self) -> Ints:

@@ -305,7 +305,9 @@ class Parser:
             for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
                 own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
                 tree = own.with_tree(found.heads, found.labels)
-                yield Parsed(tree, found.distribution, found.status, found.gap, found.floored)
+                yield Parsed(
+                    tree, found.distribution, found.status, found.gap, found.floored, found.label_probabilities
+                )
 
     def _sentence(self, text: Text) -> Sentence:
         """Words, whatever was given."""

@@ -105,7 +105,7 @@ def parse(
         float | None, typer.Option(metavar="P", help="Mark heads less probable than P, and count them.")
     ] = None,
     marginals: Annotated[
-        bool, typer.Option("--marginals", help="Add each head's probability to MISC, and the tree's as a comment.")
+        bool, typer.Option("--marginals", help="Add each head's and label's probability to MISC, and the tree's as a comment.")
     ] = False,
     retag: Annotated[bool, typer.Option("--retag", help="Replace INPUT's tags with the model's.")] = False,
     mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of correct heads.")] = False,
@@ -302,7 +302,9 @@ def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
     sentence = found.sentence
     if remarks.marginals or remarks.unsure_below is not None:
         arcs, below = found.confidence.arcs, remarks.unsure_below or 0.0
-        sentence = with_head_probabilities(sentence, arcs, unsure_below=below, only_unsure=not remarks.marginals)
+        sentence = with_head_probabilities(
+            sentence, arcs, found.label_probabilities, unsure_below=below, only_unsure=not remarks.marginals
+        )
     if remarks.marginals:
         sentence = with_comment(sentence, _TREE_PROBABILITY, f"{found.confidence.tree:.6g}")
     if remarks.status:

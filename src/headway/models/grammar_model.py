@@ -203,7 +203,7 @@ class GrammarModel:
         for which in groups_by_length(coded.lengths, BATCH_CELLS):
             names = named_labels(self.labeller, coded.some(which), [heads[i] for i in which.tolist()], None)
             for i, own in zip(which.tolist(), names, strict=True):
-                found[i] = own
+                found[i] = own.names
         return found
 
     def describe(self) -> Description:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from headway.archive import Archive
-from headway.arrays import Ints, TreeClass
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import TrainingError
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
@@ -44,6 +44,7 @@ class Prediction:
 
     `floored` counts the arcs whose marginal was negative, and too small to count, before they became probabilities.
     `columns` has the lemmas, upos, xpos or feats that a model predicts with the tree, by the name of the column.
+    `label_probabilities` (n+1,) are P(label | arc), 1 for the root; None where the model has no such probabilities.
     """
 
     heads: Ints
@@ -53,6 +54,7 @@ class Prediction:
     gap: float = 0.0
     floored: tuple[int, int] = (0, 0)
     columns: Mapping[str, tuple[str, ...]] | None = None
+    label_probabilities: Floats | None = None
 
 
 @dataclass(frozen=True)

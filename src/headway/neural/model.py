@@ -22,6 +22,7 @@ from headway.errors import ArchiveError, printable
 from headway.extras import require_extra
 from headway.models.composed import DecodedTree
 from headway.models.description import labels_table
+from headway.models.labelling import ChosenLabels, NamedLabels, most_probable
 from headway.models.protocol import Description, Options, Prediction, Task, TreeModel
 from headway.models.root_labels import mask_labels, roots_of
 from headway.models.saved import about_of, trees_of
@@ -154,19 +155,32 @@ class NeuralModel:
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]
         rows, words = (np.concatenate(parts) for parts in cells(lengths))
-        labels = self._labels(trees, outputs, rows, words) if self.labels and len(rows) else None
+        chosen = self._labels(trees, outputs, rows, words)
         forms = [form for sentence in sentences for form in sentence.forms]
         columns = self.tasks.columns(forms, self._values(outputs["tags"][rows, words])) if self.tasks.tags else {}
         found = []
         for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
-            names = None if self.labels is None else (None, *(labels[start:end] if labels else ()))
+            labels = NamedLabels() if chosen is None else chosen.named(self.tasks.labels, slice(start, end))
             own = {name: column[start:end] for name, column in columns.items()} or None
-            found.append(Prediction(tree.heads, names, tree.distribution, tree.status, tree.gap, columns=own))
+            found.append(
+                Prediction(
+                    tree.heads,
+                    labels.names,
+                    tree.distribution,
+                    tree.status,
+                    tree.gap,
+                    columns=own,
+                    label_probabilities=labels.probabilities,
+                )
+            )
         return found
 
-    def _labels(self, trees: Sequence[DecodedTree], outputs: Outputs, rows: Ints, words: Ints) -> list[str]:
+    def _labels(self, trees: Sequence[DecodedTree], outputs: Outputs, rows: Ints, words: Ints) -> ChosenLabels | None:
         """The label of every word, one sentence after the other; `rows` and `words` say where each is in the batch."""
-        assert self.labels is not None
+        if self.labels is None:
+            return None
+        if not len(rows):
+            return ChosenLabels(rows, np.ones(0))
         heads = np.concatenate([tree.heads[1:] for tree in trees])
         own, above = outputs["label_modifiers"][rows, words], outputs["label_heads"][rows, heads]
         scores = np.concatenate(
@@ -180,7 +194,9 @@ class NeuralModel:
         names = self.tasks.labels
         if scores.shape != (len(rows), len(names)):
             raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
-        return [names[k] for k in mask_labels(scores, heads, names, self.roots).argmax(axis=1).tolist()]
+        if not np.isfinite(scores).all():
+            raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+        return most_probable(mask_labels(scores, heads, names, self.roots))
 
     def _values(self, scores: NDArray[np.float32]) -> dict[str, Ints]:
         """The number of the best value of every word (M, K), by task."""
