@@ -17,6 +17,7 @@ from typing import Any, cast, overload
 from headway.archive import save_archive
 from headway.card import Card, card_of, with_card
 from headway.declared import settings_of
+from headway.document import Document
 from headway.errors import ArgumentError, TrainingError
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
@@ -61,7 +62,7 @@ DEVICES = ("cpu", "cuda", "auto")
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Parser:
     """A trained parser: its model of trees, and what splits and tags plain text where it was trained to.
 
@@ -72,6 +73,11 @@ class Parser:
     tagger: Tagger | None = None
     segmenter: Segmenter | None = None
     card: Card | None = None
+
+    def __repr__(self) -> str:
+        parts = {"tagger": self.tagger, "segmenter": self.segmenter}
+        beside = "".join(f", {name}" for name, part in parts.items() if part is not None)
+        return f"<Parser: {self.model.kind} model{beside}; {self.model.trees}>"
 
     @classmethod
     def of(cls, model: TreeModel, text_models: TextModels) -> Parser:
@@ -278,6 +284,16 @@ class Parser:
         for each in text if isinstance(text, list | tuple) else ():
             _require_sentence(each)
         return self._parse(text, options, executor, retag)
+
+    def __call__(
+        self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1
+    ) -> Document:
+        """A text with its sentences and words as objects; all of it is parsed at once.
+
+        `parse` is for sentences that are split already, `parse_text` for texts too long to be held.
+        """
+        parsed = self.parse_text(text, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
+        return Document(text, tuple(parsed))
 
     def parse_text(
         self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1

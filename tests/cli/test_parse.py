@@ -633,7 +633,7 @@ def test_json_is_an_object_a_sentence(invoke: Invoke, unsure_model: Path, tmp_pa
     expected = list(Parser.load(unsure_model).parse_text(TEXT))
     for number, (line, parsed) in enumerate(zip(lines, expected, strict=True), start=1):
         known = {"sent_id": str(number), "text": SENTENCES[number - 1]}
-        assert json.loads(line) == json.loads(json.dumps({**known, **parsed.to_json()}))
+        assert json.loads(line) == json.loads(json.dumps({**known, **parsed.to_dict()}))
         assert list(json.loads(line))[:3] == ["sent_id", "text", "words"]
     for name in ("a.json", "A.JSON.gz"):
         invoke("parse", unsure_model, "-", "-o", tmp_path / name, stdin=TEXT.encode())

@@ -193,7 +193,7 @@ def test_probabilities_confidence_and_the_least_expected_loss(parser):
 def test_outputs(parser):
     found = parser.parse(PLAIN[1])
     assert found.to_conllu().count("\t") == 9 * len(PLAIN[1])
-    assert json.dumps(found.to_json())
+    assert json.dumps(found.to_dict())
     assert "<svg" in found.to_svg()
 
 

@@ -105,7 +105,10 @@ def parse(
         float | None, typer.Option(metavar="P", help="Mark heads less probable than P, and count them.")
     ] = None,
     marginals: Annotated[
-        bool, typer.Option("--marginals", help="Add each head's and label's probability to MISC, and the tree's as a comment.")
+        bool,
+        typer.Option(
+            "--marginals", help="Add each head's and label's probability to MISC, and the tree's as a comment."
+        ),
     ] = False,
     retag: Annotated[bool, typer.Option("--retag", help="Replace INPUT's tags with the model's.")] = False,
     mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of correct heads.")] = False,
@@ -270,9 +273,7 @@ def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
     from headway.treebank.annotations import comment
 
     known = {name: comment(found.sentence, name) for name in ("sent_id", "text")}
-    data = found.to_json()
-    if not math.isfinite(data["gap"]):
-        data["gap"] = None  # JSON has no infinity
+    data = found.to_dict()
     if unsure_below is not None:
         for word, probability in zip(data["words"], found.confidence.arcs[1:].tolist(), strict=True):
             word["unsure"] = probability < unsure_below
@@ -281,18 +282,13 @@ def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
 
 def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
     """The sentence, what was asked for about its tree, and the tree."""
-    from headway.treebank.annotations import comment
-    from headway.treebank.raw_text import raw_text
-
-    sentence = found.sentence
-    text = comment(sentence, "text") or raw_text([sentence]).text
-    lines = [printable(text)]
+    lines = [printable(found.text)]
     if remarks.marginals:
         lines.append(f"# {_TREE_PROBABILITY} = {found.confidence.tree:.6g}")
     if remarks.status:
         lines.append(f"# {_STATUS} = {_status(found)}")
     shown = found.confidence.arcs if remarks.marginals or remarks.unsure_below is not None else None
-    return "\n".join([*lines, tree_as_text(sentence, shown, remarks.unsure_below, output)])
+    return "\n".join([*lines, tree_as_text(found.sentence, shown, remarks.unsure_below, output)])
 
 
 def _noted(found: Parsed, remarks: _Remarks) -> Sentence:

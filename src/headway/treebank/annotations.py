@@ -3,8 +3,8 @@
 - A comment is a line `# name = value`, or `# name` alone, before the words.
 - MISC is a column of entries `Name=value` with "|" between them, "_" if there are none. Headway knows `SpaceAfter=No`
   (no white space follows), `TokenRange=start:end` (where a word stands in its text, in characters),
-  `HeadProbability=0.9312`, `LabelProbability=0.9876` (of the label, given the head) and `Unsure=Yes` (what a parser says
-  about a head).
+  `HeadProbability=0.9312`, `LabelProbability=0.9876` (of the label, given the head) and `Unsure=Yes` (what a parser
+  says about a head).
 - The line of a multiword token (`2-3`) has its own form and its own MISC.
 
 The offsets of a sentence that was made from text are integers in its layout; they become TokenRange when it is written.
