@@ -45,7 +45,7 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '(<[fi][48]|\|[iu]1)', 'fortran_order': False, 'shape': \(([0-9, ]{0,80})\), \} *\n")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Archive:
     """What a file holds: `kind` says what for, `data` is JSON, `arrays` are by name."""
 

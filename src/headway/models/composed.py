@@ -86,9 +86,7 @@ def predict_composed(
     return [found[i] for i in range(len(sentences))]
 
 
-def named_labels(
-    labeller: Labeller | None, batch: Coded, heads: Sequence[Ints], scores: Any
-) -> list[NamedLabels]:
+def named_labels(labeller: Labeller | None, batch: Coded, heads: Sequence[Ints], scores: Any) -> list[NamedLabels]:
     """The labels of some trees by name; without a labeller, there are none."""
     if labeller is None:
         return [NamedLabels()] * len(heads)

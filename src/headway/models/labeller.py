@@ -37,7 +37,7 @@ class CodedArcs(NamedTuple):
     heads: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LabelScorer:
     """Scores the labels of given arcs; `around` is None where only the arc itself counts."""
 
@@ -91,7 +91,7 @@ class LabelScorer:
             self.around.add(others, coded, parts, rows[heads.ravel() >= 0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AfterLabels:
     """Labels chosen after the tree, arc by arc; those of `roots` on the root's children, and only there."""
 

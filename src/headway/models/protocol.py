@@ -64,7 +64,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Description:
     """What `headway info` prints of a model: rows of name and value, then tables; `data` is the same for JSON.
 
@@ -75,6 +75,9 @@ class Description:
     tables: tuple[Table, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     templates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Description: {', '.join(f'{name} {value}' for name, value in self.rows[:2])}>"
 
 
 Given = TypeVar("Given", contravariant=True)

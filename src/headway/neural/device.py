@@ -46,7 +46,7 @@ def device_of(name: str) -> torch.device | None:
     return torch.device("cuda" if name == "auto" else name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeviceModel:
     """The same model, on a device."""
 
@@ -58,6 +58,9 @@ class DeviceModel:
     kind: ClassVar[str] = NeuralModel.kind
     task: ClassVar[Task] = NeuralModel.task
     sentences_at_once: ClassVar[int] = 4_096
+
+    def __repr__(self) -> str:
+        return f"<DeviceModel: {self.trees}, on {self.device}>"
 
     @classmethod
     def of(cls, model: NeuralModel, device: torch.device) -> DeviceModel:
@@ -158,9 +161,7 @@ class DeviceModel:
         if not fits or (self.model.tasks.tags and found["tags"].shape[2] != self.model.tasks.width):
             raise _misshapen()
 
-    def _labels(
-        self, found: Mapping[str, Tensor], heads: Tensor, rows: Tensor, words: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _labels(self, found: Mapping[str, Tensor], heads: Tensor, rows: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """The number of each word's label, and P(label | arc)."""
         names = self.model.tasks.labels
         if self.labels is None:

@@ -46,7 +46,7 @@ _MOST = 256  # subwords of a batch, padding included: what is fastest
 _ROWS = 128  # words whose labels are scored at once: their products fit the cache
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NeuralModel:
     """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children."""
 
@@ -61,6 +61,9 @@ class NeuralModel:
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.trees}>"
 
     @classmethod
     def of_graphs(

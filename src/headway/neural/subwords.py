@@ -37,7 +37,7 @@ class _Word(NamedTuple):
     shape: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SubwordReader:
     """`tokenizer` is the text of a tokenizer.json, `longest` how many subwords the encoder can read at once."""
 
