@@ -147,7 +147,7 @@ class LabelledTreeDistribution:
         return self.arcs.entropy + (self.arc_marginals * label_entropy).sum(axis=(-2, -1))
 
     def sample(self, k: int | None = None, rng: np.random.Generator | int | None = None) -> tuple[Ints, Ints]:
-        """k independent labelled trees: heads and labels, each (k, n+1) or (B, k, N+1). Without k one, without its axis.
+        """k independent labelled trees: heads and labels, each (k, n+1) or (B, k, N+1). Without k one, (n+1,) each.
 
         `rng` is a generator or a seed; without it, every call draws other trees.
         """
