@@ -152,7 +152,7 @@ class HeadwayParser(Pipe):
         """Write a folder with the settings and, unless the model has a name, the model."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        named = self._is_named()
+        named = is_name(self.settings.model)
         srsly.write_json(folder / _SETTINGS, asdict(self.settings if named else replace(self.settings, model=_MODEL)))
         if not named:
             self.parser.save(folder / _MODEL)
@@ -189,11 +189,6 @@ class HeadwayParser(Pipe):
             for name, content in contents.items():
                 (Path(folder) / name).write_bytes(content)
             return self.from_disk(folder)
-
-    def _is_named(self) -> bool:
-        """Whether the model comes with Headway: neither a path nor a file that happens to be there."""
-        model = Path(self.settings.model)
-        return len(model.parts) == 1 and not model.suffix and not model.exists()
 
     def _parse(self, docs: Sequence[Doc]) -> None:
         """One stream of sentences through the parser, given back to the docs they are from."""
