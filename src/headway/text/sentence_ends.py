@@ -73,7 +73,7 @@ def sentence_scores(text: Characters, tokens: Tokens, weights: Bytes) -> Ints:
     slots = np.zeros(MOST_FEATURES, np.int64)
     count = len(tokens.start)
     scores = np.zeros(count, np.int64)
-    start = state = 0
+    start = state = int(np.int64(0))  # a mere constant would have Numba compile the features twice
     for t in range(count):
         state = _state_after(text, tokens, t, state)
         n = sentence_features(text, tokens, t, start, state, slots)
