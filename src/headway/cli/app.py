@@ -21,6 +21,7 @@ from headway.cli import (
     reproduce,
     train,
     tune,
+    warm_up,
 )
 from headway.cli.failures import in_one_sentence
 
@@ -85,5 +86,6 @@ app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
 app.command(epilog=_examples(*info.EXAMPLES))(info.info)
 app.command(epilog=_examples(*models.EXAMPLES))(models.models)
 app.command(epilog=_examples(*package.EXAMPLES))(package.package)
+app.command("warm-up", epilog=_examples(*warm_up.EXAMPLES))(warm_up.warm_up)
 app.add_typer(_coref, name="coref")
 app.command(epilog=_examples(*reproduce.EXAMPLES))(reproduce.reproduce)

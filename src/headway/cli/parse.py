@@ -23,6 +23,7 @@ from headway.cli.progress import counted
 from headway.cli.reading import load_parser, portions, require_model
 from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
+from headway.cli.warm_up import Task, compile_side_by_side
 from headway.errors import TrainingError, TreebankError, printable
 
 if TYPE_CHECKING:
@@ -163,6 +164,10 @@ def parse(
         raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)
+    with_text = known not in ("conllu", "conllx", "tokens")
+    weighed = marginals or mbr or unsure_below is not None or write_as is Output.JSON
+    needed = {Task.TEXT: with_text, Task.TREES: device is Device.CPU, Task.PROBABILITIES: weighed}
+    compile_side_by_side(model, parser, [task for task, wanted in needed.items() if wanted])
     skipped, doubts = Skipped(), Doubts(unsure_below)
 
     def trees() -> Iterator[Parsed]:
