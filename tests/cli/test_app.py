@@ -18,7 +18,22 @@ import typer
 from typer.testing import CliRunner
 
 import headway
-from headway.cli import constrain, coref, draw, evaluate, induce, info, options, parse, reproduce, train, tune, warm_up
+from headway.cli import (
+    constrain,
+    coref,
+    draw,
+    evaluate,
+    induce,
+    info,
+    models,
+    options,
+    package,
+    parse,
+    reproduce,
+    train,
+    tune,
+    warm_up,
+)
 from headway.coreference.settings import ResolverSettings
 from headway.declared import Option, choices_of, require_choices, setting
 from headway.errors import HeadwayError, TrainingError
@@ -36,6 +51,8 @@ COMMANDS = {
     "evaluate": evaluate,
     "tune": tune,
     "info": info,
+    "models": models,
+    "package": package,
     "warm-up": warm_up,
     "reproduce": reproduce,
 }
