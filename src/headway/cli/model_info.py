@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from headway.card import Card, Measured, Source, card_of
 from headway.cli.signature import print_json, signature, signature_line, summed
 from headway.cli.tables import table
 from headway.errors import printable
 
 if TYPE_CHECKING:
+    from headway.card import Card, Measured, Source
     from headway.models.protocol import Description
 
 Rows = list[tuple[str, str]]
@@ -45,6 +45,7 @@ def describe_model(path: str, *, everything: bool, json: bool) -> None:
 
 def described(path: str) -> tuple[Description, Card | None]:
     """The description of a model of any kind, and its card; that of a parser includes its tagger and segmenter."""
+    from headway.card import card_of
     from headway.models.registry import damage_reported, model_class, open_archive, read_model
     from headway.pipeline import Parser
 

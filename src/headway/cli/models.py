@@ -11,7 +11,7 @@ from headway.cli.signature import print_json
 from headway.errors import ArchiveError, printable
 from headway.named_models import NamedModel, models_folder, named_models
 
-EXAMPLES = ("headway models", "headway info en", "HEADWAY_MODELS=/srv/models headway models")
+EXAMPLES = ("headway models", "headway models --json")
 
 
 def models(*, json: options.JsonOption = False) -> None:

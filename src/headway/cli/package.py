@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "headway package model.headway --language pt --licence CC-BY-SA-4.0 -o dist",
     "headway package model.headway --name pt-bosque --card card.json --version 1.1 -o dist",
-    "pip install dist/headway_model_pt-1.0-py3-none-any.whl && headway parse pt text.txt",
 )
 
 
