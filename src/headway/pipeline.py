@@ -56,6 +56,7 @@ from headway.training.trainers import (
     trainer_of,
 )
 from headway.treebank import Sentence
+from headway.treebank.raw_text import Newlines
 
 DEVICES = ("cpu", "cuda", "auto")
 
@@ -296,16 +297,28 @@ class Parser:
         return Document(text, tuple(parsed))
 
     def parse_text(
-        self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1
+        self,
+        text: str,
+        *,
+        newlines: Newlines = "auto",
+        mbr: bool = False,
+        exact: bool = True,
+        seconds: float | None = None,
+        threads: int = 1,
     ) -> Iterator[Parsed]:
-        """The trees of all sentences of a text, which is split into sentences and words."""
-        return self.parse(self.sentences(text), mbr=mbr, exact=exact, seconds=seconds, threads=threads)
+        """The trees of all sentences of a text, which is split into sentences and words (see `sentences`)."""
+        found = self.sentences(text, newlines=newlines)
+        return self.parse(found, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
 
-    def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
-        """The sentences of a text, split into words; `offset` is where it begins in a larger one."""
+    def sentences(self, text: str, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
+        """The sentences of a text, split into words; `offset` is where it begins in a larger one.
+
+        A blank line always ends a sentence. A single line end does where it looks like one ("auto"), always ("keep"),
+        or no more than a space does ("ignore").
+        """
         if not isinstance(text, str):
             raise ArgumentError(f"expected a text, got {type(text).__name__}; give one string")
-        return self._require_segmenter().sentences(text, offset)
+        return self._require_segmenter().sentences(text, offset, newlines=newlines)
 
     def _require_segmenter(self) -> Segmenter:
         if self.segmenter is None:

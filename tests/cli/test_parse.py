@@ -553,6 +553,20 @@ def test_sentences_on_lines(invoke: Invoke, text_model: Path) -> None:
     assert [len(each) for each in sentences(out)] == [11, 3, 3]
 
 
+def test_line_ends_are_kept_or_ignored(invoke: Invoke, text_model: Path) -> None:
+    text = "La hundo vidas\r\nun kato\n\nun bela domo\n"
+
+    def found(newlines: str) -> list[tuple[str, ...]]:
+        out = invoke("parse", text_model, "-", "--newlines", newlines, stdin=text.encode()).stdout_bytes
+        assert_offsets(sentences(out), text)
+        return [sentence.forms for sentence in sentences(out)]
+
+    paragraphs = [("La", "hundo", "vidas", "un", "kato"), ("un", "bela", "domo")]
+    assert found("ignore") == paragraphs
+    assert found("keep") == [paragraphs[0][:3], paragraphs[0][3:], paragraphs[1]]
+    assert "auto" in invoke("parse", text_model, "-", "--newlines", "never", status=2).stderr
+
+
 def test_tokens_are_kept(invoke: Invoke, text_model: Path) -> None:
     text = "La hundo\tvidas kato.\n\n un  .\r\n"
     out = invoke("parse", text_model, "-", "--input-format", "tokens", stdin=text.encode()).stdout_bytes

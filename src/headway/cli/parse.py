@@ -56,6 +56,14 @@ class Input(StrEnum):
     CONLLX = "conllx"
 
 
+class NewlineMode(StrEnum):
+    """What a single line end of text is: the choices of `headway.treebank.raw_text.Newlines`."""
+
+    AUTO = "auto"
+    KEEP = "keep"
+    IGNORE = "ignore"
+
+
 class Output(StrEnum):
     """What is written."""
 
@@ -96,6 +104,12 @@ def parse(
             show_default="by name or first line",
         ),
     ] = None,
+    newlines: Annotated[
+        NewlineMode,
+        typer.Option(
+            help="Does a single line end of text end a sentence: where it looks so, always (keep), never (ignore)?"
+        ),
+    ] = NewlineMode.AUTO,
     format: Annotated[
         Output | None,
         typer.Option(
@@ -172,7 +186,8 @@ def parse(
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
-        for portion in portions(parser, input, known, treebank=unnamed, skip_bad=skipped if skip_bad else None):
+        skip = skipped if skip_bad else None
+        for portion in portions(parser, input, known, treebank=unnamed, newlines=newlines.value, skip_bad=skip):
             yield from parser.parse(
                 portion, mbr=mbr, exact=exact, seconds=seconds_per_sentence, threads=threads, retag=retag
             )

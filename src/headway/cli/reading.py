@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headway.pipeline import Parser
     from headway.treebank import Format, Sentence
     from headway.treebank.inputs import InputFormat
+    from headway.treebank.raw_text import Newlines
 
 
 def require_model(model: str | None) -> None:
@@ -42,6 +43,7 @@ def portions(
     format: InputFormat | None,
     *,
     treebank: Format = "conllu",
+    newlines: Newlines = "auto",
     skip_bad: Callable[[TreebankError], None] | None = None,
 ) -> Iterator[Iterable[Sentence]]:
     """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, what a pipe gave
@@ -56,7 +58,7 @@ def portions(
         if found.format in ("text", "lines", "tokens"):
             _require_words(parser, found.format)
         typed = input == "-" and sys.stdin.isatty()
-        for portion in found.portions(parser.segmenter, typed=typed, skip_bad=skip_bad):
+        for portion in found.portions(parser.segmenter, typed=typed, newlines=newlines, skip_bad=skip_bad):
             if pipe is None:
                 yield portion
             else:
