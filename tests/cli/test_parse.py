@@ -498,8 +498,8 @@ def unsure_model(folder: Path, text_model: Path) -> Path:
     return path
 
 
-TEXT = "\r\nLa hundo vidas un kato. Bela kato amas floro!\r\n\r\n\r\nun bela domo\r\nvidas ĉiun floro.\r\n"
-SENTENCES = ["La hundo vidas un kato.", "Bela kato amas floro!", "un bela domo vidas ĉiun floro."]
+TEXT = "\r\nLa hundo vidas un kato. bela kato amas floro!\r\n\r\n\r\nun bela domo\r\nvidas ĉiun floro.\r\n"
+SENTENCES = ["La hundo vidas un kato.", "bela kato amas floro!", "un bela domo vidas ĉiun floro."]
 
 
 def comments(text: bytes) -> list[tuple[str, ...]]:

@@ -107,18 +107,21 @@ def _list(sentences: Sequence[Line], mark: str, width: int) -> list[Line]:
 
 
 def _verse(sentences: Sequence[Line], rng: random.Random, capital: bool) -> list[Line]:
-    """Short lines that end with a sentence, often after a mark, or after some words; perhaps each with a capital."""
+    """Short lines that end with a sentence, often after a mark, or after some words.
+
+    With `capital`, every line of a sentence that begins with one does, too.
+    """
     lines: list[Line] = []
     for sentence in sentences:
-        line: Line = []
+        own: list[Line] = [[]]
         most = rng.randint(4, 9)
         for word in sentence:
-            line.append(word)
-            if len(line) >= most or (len(line) > 2 and word.text[-1] in _OPEN):
-                lines.append(line)
-                line = []
-        lines += [line] if line else []
-    return [[_capitalised(line[0]), *line[1:]] for line in lines] if capital else lines
+            if len(own[-1]) >= most or (len(own[-1]) > 2 and own[-1][-1].text[-1] in _OPEN):
+                own.append([])
+            own[-1].append(word)
+        capitals = capital and sentence[0].text[0].isupper()
+        lines += [[_capitalised(line[0]), *line[1:]] for line in own] if capitals else own
+    return lines
 
 
 def _wrapped(words: Line, width: int) -> list[Line]:
