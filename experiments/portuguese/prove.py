@@ -186,8 +186,7 @@ def used(python: Path, model: Path) -> dict[str, Any]:
     return {
         "info": lines,
         "models": listed.splitlines(),
-        "text": TEXT,
-        "trees": trees,
+        "parsed": conllu.splitlines(),
         "unknown": unknown.stderr.decode(),
     }
 

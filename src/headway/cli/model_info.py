@@ -23,7 +23,7 @@ _COLUMNS = 80
 _DETAILS = ("reads", "network", "temperature")  # rows of a description that only --all shows
 _MOST_ROWS = 8  # of a description
 _MOST = {"made from": 3, "scores": 4, "speed": 1, "calibration": 2}  # entries of the card
-_MOST_LINES = {"licence": 2}  # of a row: one, where nothing is said
+_MOST_LINES = {"licence": 2, "about": 2}  # of a row: one, where nothing is said
 
 
 def describe_model(path: str, *, everything: bool, json: bool) -> None:
