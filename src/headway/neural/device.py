@@ -174,7 +174,7 @@ class DeviceModel:
         possible = possible_labels(names, self.model.roots)
         if possible is not None:
             scores = scores.masked_fill(~self._sent(possible)[(heads == 0).long()], -torch.inf)
-        return scores.argmax(dim=1), scores.double().softmax(dim=1).amax(dim=1)
+        return scores.argmax(dim=1), (scores.double() / self.model.label_temperature).softmax(dim=1).amax(dim=1)
 
     def _values(self, found: Mapping[str, Tensor], rows: Tensor, words: Tensor) -> list[Tensor]:
         """The number of each word's best value, task by task."""
