@@ -287,13 +287,20 @@ class Parser:
         return self._parse(text, options, executor, retag)
 
     def __call__(
-        self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1
+        self,
+        text: str,
+        *,
+        newlines: Newlines = "auto",
+        mbr: bool = False,
+        exact: bool = True,
+        seconds: float | None = None,
+        threads: int = 1,
     ) -> Document:
         """A text with its sentences and words as objects; all of it is parsed at once.
 
-        `parse` is for sentences that are split already, `parse_text` for texts too long to be held.
+        `parse` is for sentences that are split already, `parse_text` for texts whose trees are too many to be held.
         """
-        parsed = self.parse_text(text, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
+        parsed = self.parse_text(text, newlines=newlines, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
         return Document(text, tuple(parsed))
 
     def parse_text(
