@@ -9,8 +9,8 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, cast
 
 from headway.cli.pipes import pipe_of
-from headway.errors import TrainingError, TreebankError
-from headway.named_models import path_of_model
+from headway.errors import MissingFileError, TrainingError, TreebankError
+from headway.named_models import is_name, path_of_model
 
 if TYPE_CHECKING:
     from headway.pipeline import Parser
@@ -26,10 +26,15 @@ def require_model(model: str | None) -> None:
 
 
 def load_parser(model: str, device: str = "cpu") -> Parser:
-    """The parser of that name or path."""
+    """The parser of that name or path; of a path that leads nowhere, an error says that there are names."""
     from headway.pipeline import Parser
 
-    return Parser.load(model, device=device)
+    try:
+        return Parser.load(model, device=device)
+    except MissingFileError as error:
+        if is_name(model):
+            raise
+        raise MissingFileError(f"{error}, or a name that headway models lists") from None
 
 
 def sentences(parser: Parser, input: str) -> Iterator[Sentence]:
