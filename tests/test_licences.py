@@ -10,6 +10,8 @@ import pytest
 from headway.archive import load_data
 from headway.card import card_of, require_licence
 from headway.embedded import embedded_models
+from headway.model_package import notice
+from headway_papers.english_card import ENCODER, TREEBANK, english_card
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
@@ -35,3 +37,13 @@ def test_included_models_name_whom_they_come_from(name: str) -> None:
     for source in card.sources:
         assert source.name in notice
         assert source.licence in notice
+
+
+def test_the_notice_of_the_english_card() -> None:
+    text = notice("en", english_card(sources=(TREEBANK, ENCODER), scores=(), speed=(), calibration=()))
+    assert (
+        "`en` is under CC-BY-SA-4.0 AND Apache-2.0 (https://creativecommons.org/licenses/by-sa/4.0/, https://" in text
+    )
+    for source in (TREEBANK, ENCODER):
+        assert f"- [{source.name}]({source.url}), by {source.attribution}, {source.licence} (https://" in text
+        assert source.licence in PROJECT["license"].split()
