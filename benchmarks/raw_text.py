@@ -24,7 +24,7 @@ import numpy as np
 from parsing import apart, peak_mb, seconds, udpipe_sentences, verdict
 
 from headway import __version__
-from headway.embedded import embedded_model
+from headway.embedded import embedded_models
 from headway.pipeline import Parser
 from headway.training.data import checksum
 from headway.treebank import read_treebank
@@ -125,7 +125,7 @@ def main() -> None:
     options.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     chosen = options.parse_args()
     train, dev = (str(next(chosen.data.glob(f"*{part}*.conllu*"))) for part in ("train", "dev"))
-    model = embedded_model("en")
+    model = embedded_models().get("en")
     assert model is not None
     results = {
         "headway": __version__,

@@ -839,13 +839,13 @@ def test_a_model_without_tags_needs_no_tagger() -> None:
 
 def test_as_plain_data() -> None:
     parsed = text_parser().parse("The dog sleeps.")
-    data = parsed.to_json()
+    data = parsed.to_dict()
     read = json.loads(json.dumps(data))["words"]
     assert [word | {"offsets": tuple(word["offsets"])} for word in read] == data["words"]
     assert [word["id"] for word in data["words"]] == [1, 2, 3, 4]
     columns = {"form": "forms", "lemma": "lemmas", "upos": "upos", "xpos": "xpos"}
     for key, name in columns.items():
-        assert tuple(word[key] for word in data["words"]) == getattr(parsed.sentence, name)
+        assert tuple(word[key] or "_" for word in data["words"]) == getattr(parsed.sentence, name)
     assert [word["head"] for word in data["words"]] == parsed.heads[1:].tolist()
     assert [word["label"] for word in data["words"]] == list(parsed.labels[1:])
     assert [word["offsets"] for word in data["words"]] == [(0, 3), (4, 7), (8, 14), (14, 15)]
@@ -853,7 +853,7 @@ def test_as_plain_data() -> None:
     assert data["probability"] == parsed.confidence.tree
     assert (data["status"], data["gap"]) == ("EXACT", 0.0)
     assert data["multiword_tokens"] == []
-    assert {word["offsets"] for word in text_parser().parse(["The", "dog"]).to_json()["words"]} == {None}
+    assert {word["offsets"] for word in text_parser().parse(["The", "dog"]).to_dict()["words"]} == {None}
 
 
 def test_features_and_multiword_tokens_as_plain_data() -> None:
@@ -866,7 +866,7 @@ def test_features_and_multiword_tokens_as_plain_data() -> None:
 """
     (sentence,) = read_treebank(io.StringIO(text))
     heads = np.array([-1, 0, 1, 1])
-    data = Parsed(sentence.with_tree(heads), TreeDistribution(np.zeros((4, 4)))).to_json()
+    data = Parsed(sentence.with_tree(heads), TreeDistribution(np.zeros((4, 4)))).to_dict()
     found = json.loads(json.dumps(data))
     assert [word["feats"] for word in found["words"]] == [
         {"Mood": "Ind", "Tense": "Pres"},
@@ -875,7 +875,7 @@ def test_features_and_multiword_tokens_as_plain_data() -> None:
     ]
     assert found["multiword_tokens"] == [{"first": 2, "last": 3, "form": "cannot", "offsets": [3, 9]}]
     bare = replace(sentence.layout, misc=("_",) * 3)
-    data = Parsed(replace(sentence, layout=bare).with_tree(heads), TreeDistribution(np.zeros((4, 4)))).to_json()
+    data = Parsed(replace(sentence, layout=bare).with_tree(heads), TreeDistribution(np.zeros((4, 4)))).to_dict()
     assert data["multiword_tokens"] == [{"first": 2, "last": 3, "form": "cannot", "offsets": None}]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +21,14 @@ from spacy.tokens import Doc  # noqa: E402
 from spacy.training import Example  # noqa: E402
 
 from headway.errors import ArchiveError, HeadwayError  # noqa: E402
+from headway.models.protocol import Prediction  # noqa: E402
 from headway.pipeline import Parser  # noqa: E402
 from headway.spacy import ComponentSettings, HeadwayParser  # noqa: E402
 from headway.treebank import Sentence, is_projective  # noqa: E402
 
 from .cli import toy  # noqa: E402
 from .models.toy_treebank import sentences  # noqa: E402
+from .toy_model import ToyModel  # noqa: E402
 
 TEXT = "la granda hundo vidas un kato . bela floro amas la domo ! hundo vidas floro ."
 
@@ -274,7 +278,7 @@ def test_bytes_hold_the_model(model: Path) -> None:
     packed = nlp.to_bytes()
     other = spacy.blank("en")
     other.add_pipe("sentencizer")
-    other.add_pipe("headway", config={"model": "somewhere/else.headway"})
+    other.add_pipe("headway")
     assert state(other.from_bytes(packed)(TEXT)) == state(nlp(TEXT))
 
 
@@ -289,10 +293,35 @@ def test_an_embedded_model_is_remembered_by_name(tmp_path: Path, monkeypatch: py
     assert component(spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())).settings.model == "en"
 
 
-def test_a_missing_model_is_said_when_it_is_needed(tmp_path: Path) -> None:
-    nlp = pipeline(tmp_path / "none.headway")
-    with pytest.raises(HeadwayError, match=r"none\.headway: no such file"):
-        nlp("hundo")
+@pytest.mark.parametrize("name", ["none.headway", "xx", "some/folder/model"])
+def test_a_missing_model_is_refused_when_the_component_is_added(name: str) -> None:
+    nlp = spacy.blank("en")
+    with pytest.raises(HeadwayError, match=re.escape(name)) as caught:
+        nlp.add_pipe("headway", config={"model": name})
+    assert "\n" not in str(caught.value)
+    assert nlp.pipe_names == []
+    with pytest.raises(HeadwayError, match=re.escape(name)):  # once more: what was refused is not remembered
+        nlp.add_pipe("headway", config={"model": name})
+
+
+def test_probabilities_of_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp, parser = pipeline(tmp_path, "sentencizer"), Parser(FakeModel())
+    monkeypatch.setattr(component(nlp), "_parser", parser)
+    doc = nlp("one two\n three")
+    assert [token._.label_probability for token in doc] == [0.5, 0.25, None, 0.125]
+
+
+@dataclass(frozen=True)
+class FakeModel(ToyModel):
+    """Chains of arcs whose labels are the less probable the later."""
+
+    bonus: float = 1.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def _tree(self, sentence: Sentence) -> Prediction:
+        made = super()._tree(sentence)
+        labels = (None, *["dep"] * len(sentence))
+        return replace(made, labels=labels, label_probabilities=0.5 ** np.arange(len(sentence) + 1))
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"colour": 1}'])

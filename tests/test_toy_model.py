@@ -71,7 +71,7 @@ def test_it_trains_parses_and_is_saved(tmp_path: Path) -> None:
     for one, other in zip(again.parse(sentences(5, 2)), parser.parse(sentences(5, 2), threads=3), strict=True):
         assert one.heads.tolist() == other.heads.tolist()
         np.testing.assert_allclose(one.marginals[:, 1:].sum(axis=0), 1.0)
-        assert one.to_json()["probability"] == one.confidence.tree
+        assert one.to_dict()["probability"] == one.confidence.tree
     parsed = again.parse("the stone7 moves .")
     assert parsed.sentence.upos == ("D", "N", "V", "S")
     assert parsed.offsets is not None

@@ -18,7 +18,8 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,7 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '(<[fi][48]|\|[iu]1)', 'fortran_order': False, 'shape': \(([0-9, ]{0,80})\), \} *\n")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Archive:
     """What a file holds: `kind` says what for, `data` is JSON, `arrays` are by name."""
 
@@ -84,11 +85,25 @@ def _member(name: str, compression: int) -> zipfile.ZipInfo:
 
 def load_archive(path: str | os.PathLike[str], kind: str | None = None) -> Archive:
     """Read an archive of this kind, or a model of any kind."""
+    with _members(path, kind) as members:
+        return _read(members, path, kind)
+
+
+def load_data(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The JSON of a model alone: what it says of itself, without its arrays."""
+    with _members(path, None) as members:
+        _check_members(members)
+        return _read_json(members)
+
+
+@contextmanager
+def _members(path: str | os.PathLike[str], kind: str | None) -> Iterator[zipfile.ZipFile]:
+    """The members of an archive; whatever is wrong with the file is said in one sentence."""
     _require_path(path)
     what = kind or "model"
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as members:  # noqa: PTH123
-            return _read(members, path, kind)
+            yield members
     except ArchiveError:
         raise
     except FileNotFoundError:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
+from headway.card import Card, card_of, with_card
 from headway.declared import settings_of
-from headway.embedded import embedded_model
+from headway.document import Document
 from headway.errors import ArgumentError, TrainingError
 from headway.features.rules import Rules, read_rules
 from headway.learning.monitor import Show
@@ -24,6 +25,7 @@ from headway.models.portions import SENTENCES, portions
 from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
+from headway.named_models import path_of_model
 from headway.packing import packed
 from headway.parallel import Executor, executor_for
 from headway.parsed import Parsed
@@ -54,19 +56,29 @@ from headway.training.trainers import (
     trainer_of,
 )
 from headway.treebank import Sentence
+from headway.treebank.raw_text import Newlines
 
 DEVICES = ("cpu", "cuda", "auto")
 
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Parser:
-    """A trained parser: its model of trees, and what splits and tags plain text where it was trained to."""
+    """A trained parser: its model of trees, and what splits and tags plain text where it was trained to.
+
+    `card` has its language, licence and scores, if somebody wrote them down; it is saved with the rest.
+    """
 
     model: TreeModel
     tagger: Tagger | None = None
     segmenter: Segmenter | None = None
+    card: Card | None = None
+
+    def __repr__(self) -> str:
+        parts = {"tagger": self.tagger, "segmenter": self.segmenter}
+        beside = "".join(f", {name}" for name, part in parts.items() if part is not None)
+        return f"<Parser: {self.model.kind} model{beside}; {self.model.trees}>"
 
     @classmethod
     def of(cls, model: TreeModel, text_models: TextModels) -> Parser:
@@ -167,22 +179,24 @@ class Parser:
 
     @classmethod
     def load(cls, model: str | os.PathLike[str], *, device: str = "cpu") -> Parser:
-        """An included parser, by name ("en"), or one that was saved. Everything is checked, and no code is run.
+        """A parser by name ("en"), or one that was saved, by path. Everything is checked, and no code is run.
 
+        Names are those of included models, of installed packages and of a folder (`headway.named_models`).
         A neural model may parse on a GPU: `device` "cuda", or "auto", which takes the CPU where there is none.
         """
-        path = embedded_model(model) or model
+        path = path_of_model(model)
         archive = open_archive(path, "parsing")
         with damage_reported(str(path)):
+            card = card_of(archive.data)
             archive, tagger, segmenter = text_models_of(archive)
-        return cls(_on_device(read_model(archive, path), device), tagger, segmenter)
+        return cls(_on_device(read_model(archive, path), device), tagger, segmenter, card)
 
     def save(self, path: str | os.PathLike[str], *, max_megabytes: float | None = None) -> None:
         """Write the parser to one file; an interruption leaves the old file as it was.
 
         With `max_megabytes`, small weights are dropped and the others rounded until the file is no larger than that.
         """
-        archive = with_text_members(self.model.to_archive(), self.tagger, self.segmenter)
+        archive = with_card(with_text_members(self.model.to_archive(), self.tagger, self.segmenter), self.card)
         save_archive(archive if max_megabytes is None else packed(archive, max_megabytes), path)
 
     def describe(self) -> Description:
@@ -272,17 +286,46 @@ class Parser:
             _require_sentence(each)
         return self._parse(text, options, executor, retag)
 
-    def parse_text(
-        self, text: str, *, mbr: bool = False, exact: bool = True, seconds: float | None = None, threads: int = 1
-    ) -> Iterator[Parsed]:
-        """The trees of all sentences of a text, which is split into sentences and words."""
-        return self.parse(self.sentences(text), mbr=mbr, exact=exact, seconds=seconds, threads=threads)
+    def __call__(
+        self,
+        text: str,
+        *,
+        newlines: Newlines = "auto",
+        mbr: bool = False,
+        exact: bool = True,
+        seconds: float | None = None,
+        threads: int = 1,
+    ) -> Document:
+        """A text with its sentences and words as objects; all of it is parsed at once.
 
-    def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
-        """The sentences of a text, split into words; `offset` is where it begins in a larger one."""
+        `parse` is for sentences that are split already, `parse_text` for texts whose trees are too many to be held.
+        """
+        parsed = self.parse_text(text, newlines=newlines, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
+        return Document(text, tuple(parsed))
+
+    def parse_text(
+        self,
+        text: str,
+        *,
+        newlines: Newlines = "auto",
+        mbr: bool = False,
+        exact: bool = True,
+        seconds: float | None = None,
+        threads: int = 1,
+    ) -> Iterator[Parsed]:
+        """The trees of all sentences of a text, which is split into sentences and words (see `sentences`)."""
+        found = self.sentences(text, newlines=newlines)
+        return self.parse(found, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
+
+    def sentences(self, text: str, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
+        """The sentences of a text, split into words; `offset` is where it begins in a larger one.
+
+        A blank line always ends a sentence. A single line end does where it looks like one ("auto"), always ("keep"),
+        or no more than a space does ("ignore").
+        """
         if not isinstance(text, str):
             raise ArgumentError(f"expected a text, got {type(text).__name__}; give one string")
-        return self._require_segmenter().sentences(text, offset)
+        return self._require_segmenter().sentences(text, offset, newlines=newlines)
 
     def _require_segmenter(self) -> Segmenter:
         if self.segmenter is None:
@@ -298,7 +341,9 @@ class Parser:
             for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
                 own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
                 tree = own.with_tree(found.heads, found.labels)
-                yield Parsed(tree, found.distribution, found.status, found.gap, found.floored)
+                yield Parsed(
+                    tree, found.distribution, found.status, found.gap, found.floored, found.label_probabilities
+                )
 
     def _sentence(self, text: Text) -> Sentence:
         """Words, whatever was given."""

@@ -4,11 +4,13 @@
 nlp = spacy.blank("en")
 nlp.add_pipe("headway", config={"model": "en"})       # or the path of a saved parser
 for token in nlp("Dogs bark."):
-    print(token, token.dep_, token.head, token._.arc_probability)
+    print(token, token.dep_, token.head, token._.arc_probability, token._.label_probability)
 ```
 
-Sets heads, labels and sentence starts, `token._.arc_probability` (of the token's head, whatever the label; None for
-white space), and, where the doc has none and the parser has a tagger, tags, morphology and lemmas.
+Sets heads, labels and sentence starts, and, where the doc has none and the parser has a tagger, tags, morphology and
+lemmas; `token._.arc_probability` (of the token's head, whatever the label) and `token._.label_probability` (of the
+label, given the head), None for white space and where the model has none. `doc.noun_chunks` follows UD labels
+(`headway.noun_chunks`).
 
 *Words.* spaCy's tokens are the parser's words. White space, which spaCy keeps as tokens, is left out, and hangs from
 the token before it, as in spaCy's own parses. The root's label is spaCy's `ROOT`, and it is its own head.
@@ -16,8 +18,9 @@ the token before it, as in spaCy's own parses. The root's label is spaCy's `ROOT
 *Sentences.* Those of the doc, where a component before this one found some; else those of the parser's segmenter; else
 the doc is one sentence, which takes cubic time: put `sentencizer` before.
 
-*Saving.* A model given by name is remembered by name; one given by path is saved within the pipeline. It is loaded when
-first used, so that a pipeline moved to another machine does not look for the path it was made with.
+*Saving.* A model that is not there is refused when the component is added. One given by name is remembered by name; one
+given by path is saved within the pipeline, whose meta data say so: on another machine nobody looks for the path. Models
+are loaded when first used.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ from spacy.tokens import Doc, Token
 from spacy.training import Example
 
 from headway.errors import ArchiveError
+from headway.named_models import is_name, path_of_model
+from headway.noun_chunks import OTHER_LABELS, noun_chunks
 
 if TYPE_CHECKING:  # spaCy imports the factories of all packages at hand: this one must cost nothing until it is used
     from headway.parsed import Parsed
@@ -50,18 +55,44 @@ if TYPE_CHECKING:  # spaCy imports the factories of all packages at hand: this o
 _SETTINGS, _MODEL = "headway.json", "model.headway"
 _NO_LABEL = "dep"  # what spaCy's parsers say of white space, and UD of an arc it cannot name
 
-if not Token.has_extension("arc_probability"):
-    Token.set_extension("arc_probability", default=None)
+_SAVED_MODELS = "headway_models"  # in a pipeline's meta data: the paths of models that are saved within
+
+for _name in ("arc_probability", "label_probability"):
+    if not Token.has_extension(_name):
+        Token.set_extension(_name, default=None)
 
 
 @Language.factory(
     "headway",
-    assigns=["token.head", "token.dep", "token.is_sent_start", "doc.sents", "token._.arc_probability"],
+    assigns=[
+        "token.head",
+        "token.dep",
+        "token.is_sent_start",
+        "doc.sents",
+        "token._.arc_probability",
+        "token._.label_probability",
+    ],
     default_config={"model": "en", "threads": 1, "exact": True, "set_tags": True},
 )
 def create(nlp: Language, name: str, model: str, threads: int, exact: bool, set_tags: bool) -> HeadwayParser:
     """The factory behind `nlp.add_pipe("headway")`."""
+    _require_model(nlp, model)
+    if nlp.lang in OTHER_LABELS or nlp.vocab.get_noun_chunks is None:
+        nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]  # its stubs promise spans, its code numbers
     return HeadwayParser(name, ComponentSettings(model, threads, exact, set_tags))
+
+
+def _require_model(nlp: Language, model: str) -> None:
+    """Refuse a model that is not there, unless the pipeline brings it."""
+    if is_name(model):
+        path_of_model(model)  # its error says what there is
+        return
+    saved = nlp.meta.setdefault(_SAVED_MODELS, [])
+    if model in saved:
+        return
+    if not Path(model).exists():
+        _load(model)  # its error says what there is
+    saved.append(model)
 
 
 @dataclass(frozen=True)
@@ -121,7 +152,7 @@ class HeadwayParser(Pipe):
         """Write a folder with the settings and, unless the model has a name, the model."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
-        named = self._is_named()
+        named = is_name(self.settings.model)
         srsly.write_json(folder / _SETTINGS, asdict(self.settings if named else replace(self.settings, model=_MODEL)))
         if not named:
             self.parser.save(folder / _MODEL)
@@ -158,11 +189,6 @@ class HeadwayParser(Pipe):
             for name, content in contents.items():
                 (Path(folder) / name).write_bytes(content)
             return self.from_disk(folder)
-
-    def _is_named(self) -> bool:
-        """Whether the model comes with Headway: neither a path nor a file that happens to be there."""
-        model = Path(self.settings.model)
-        return len(model.parts) == 1 and not model.suffix and not model.exists()
 
     def _parse(self, docs: Sequence[Doc]) -> None:
         """One stream of sentences through the parser, given back to the docs they are from."""
@@ -266,13 +292,14 @@ def _set_trees(doc: Doc, sentences: Sequence[range], trees: Iterable[tuple[Seque
     heads, labels, words_at = np.arange(n), np.full(n, strings.add(_NO_LABEL), np.uint64), np.zeros(n, bool)
     root = strings.add("ROOT")
     for words, parsed in trees:
-        nodes, probabilities = np.array(words), parsed.confidence.arcs
+        nodes, probabilities, shares = np.array(words), parsed.confidence.arcs, parsed.label_probabilities
         words_at[nodes] = True
         for k, i in enumerate(words, start=1):
             head, label = parsed.heads[k], parsed.labels[k]
             heads[i] = nodes[head - 1] if head else i
             labels[i] = root if head == 0 else strings.add(label if label not in (None, "_") else _NO_LABEL)
             doc[i]._.arc_probability = float(probabilities[k])
+            doc[i]._.label_probability = None if shares is None else float(shares[k])
     starts = np.full(n, -1)
     for tokens in sentences:
         starts[tokens.start] = 1

@@ -18,7 +18,22 @@ import typer
 from typer.testing import CliRunner
 
 import headway
-from headway.cli import constrain, coref, draw, evaluate, induce, info, options, parse, reproduce, train, tune
+from headway.cli import (
+    constrain,
+    coref,
+    draw,
+    evaluate,
+    induce,
+    info,
+    models,
+    options,
+    package,
+    parse,
+    reproduce,
+    train,
+    tune,
+    warm_up,
+)
 from headway.coreference.settings import ResolverSettings
 from headway.declared import Option, choices_of, require_choices, setting
 from headway.errors import HeadwayError, TrainingError
@@ -36,20 +51,23 @@ COMMANDS = {
     "evaluate": evaluate,
     "tune": tune,
     "info": info,
+    "models": models,
+    "package": package,
+    "warm-up": warm_up,
     "reproduce": reproduce,
 }
 
 
 def test_help_lists_every_command(invoke: Invoke) -> None:
     text = invoke("--help").stdout
-    listed = re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([\w-]+)  +\w", text.partition("Commands:")[2], re.MULTILINE)
     assert listed == [*COMMANDS, "coref"]
     assert "..." not in text.partition("Commands:")[2]  # no description is cut
 
 
 def test_help_of_coref_lists_its_commands(invoke: Invoke) -> None:
     text = invoke("coref", "--help").stdout
-    assert re.findall(r"^  (\w+)  +\w", text.partition("Commands:")[2], re.MULTILINE) == [
+    assert re.findall(r"^  ([\w-]+)  +\w", text.partition("Commands:")[2], re.MULTILINE) == [
         "train",
         "resolve",
         "evaluate",

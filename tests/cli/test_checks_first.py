@@ -112,7 +112,7 @@ WRONG = {
     f"{INDUCE} --draw-automaton NN": "expected TAG:left or TAG:right",
     f"{INDUCE} --draw-automaton NOTAG:left": "no word has the tag 'NOTAG'",
     "induce train.conllu --model gone.headway --draw-automaton N:left": "gone.headway: no such file",
-    "parse gone.headway train.conllu": "gone.headway: no such file; give the path of a saved model, or en",
+    "parse gone.headway train.conllu": "gone.headway: no such file; give the path of a saved model, or a name",
     "parse en gone.conllu": "gone.conllu: the file cannot be opened",
     "parse en train.conllu -o gone/parsed.conllu": "parsed.conllu: writing failed (No such file",
     "parse en train.conllu -o folder": "folder: writing failed (Is a directory); choose another name",

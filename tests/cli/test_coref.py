@@ -15,7 +15,7 @@ from headway.coreference import read_documents, tree_mentions
 from headway.coreference.resolver import Resolver
 from headway.coreference.scores import CoreferenceScores, Ratio, evaluate_coreference
 from headway.coreference.settings import ResolverSettings
-from headway.embedded import embedded_model
+from headway.embedded import embedded_models
 from tests.cli import toy_coref
 from tests.cli.conftest import Invoke, Spawn, one_error
 from tests.cli.test_info import checksum
@@ -414,7 +414,7 @@ def test_documents_that_cannot_be_resolved(invoke: Invoke, files: Path, resolver
     missing = tmp_path / "nowhere"
     assert error(resolver, missing).startswith(f"{missing}: the file cannot be opened")
     assert error(missing, test) == f"{missing}: no such file; give the path of a saved model"
-    parser = embedded_model("en")
+    parser = embedded_models().get("en")
     assert error(parser, test) == f"{parser}: a model for parsing, not for coreference; give another file"
     assert "not a model, or a damaged one" in error(test, test)
     nowhere = tmp_path / "no" / "such"

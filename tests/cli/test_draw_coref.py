@@ -14,7 +14,7 @@ import pytest
 from headway.coreference import read_documents
 from headway.coreference.resolver import Resolver
 from headway.drawing import MentionText, coreference_drawing, to_svg
-from headway.embedded import embedded_model
+from headway.embedded import embedded_models
 from tests.cli import toy_coref
 from tests.cli.conftest import Invoke, one_error
 from tests.cli.test_coref import ODD
@@ -195,7 +195,7 @@ def test_what_does_not_exist_is_said_in_one_sentence(invoke: Invoke, here: Path,
     for words in ([], ["--sentence", "all"], ["--model", confused]):
         assert error("empty.conllu", *words) == "empty.conllu: there are no documents; give a treebank"
     assert "cannot be opened (No such file or directory)" in error("nowhere.conllu")
-    parser = embedded_model("en")
+    parser = embedded_models().get("en")
     said = error(source, "--model", parser)
     assert said == f"{parser}: a model for parsing, not for coreference; give another file"
     (here / "flat.conllu").write_text("1\tit\t_\t_\t_\t_\t_\t_\t_\tEntity=(1)\n\n", encoding="utf-8")

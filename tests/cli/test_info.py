@@ -142,7 +142,7 @@ def test_model_json(invoke: Invoke, model: Path, train_file: Path) -> None:
 
 
 def test_model_text(invoke: Invoke, model: Path) -> None:
-    text = invoke("info", model).stdout
+    text = invoke("info", model, "--all").stdout
     loaded = Parser.load(model).model
     rows = [line.split() for line in text.splitlines()]
     assert ["settings.learner", "margin"] in rows
@@ -172,7 +172,7 @@ def test_higher_order_model(invoke: Invoke, higher_order: Path) -> None:
     assert pruning["measured_on"] == "training"
     assert 90 < pruning["recall"] <= 100
 
-    text = invoke("info", higher_order).stdout
+    text = invoke("info", higher_order, "--all").stdout
     rows = [line.split() for line in text.splitlines()]
     assert ["model", kind] in rows
     assert ["pruning.recall", str(pruning["recall"])] in rows
@@ -196,7 +196,7 @@ def test_grammar(invoke: Invoke, train_file: Path, tmp_path: Path) -> None:
         assert found["about"]["settings"]["lexical"] == "LEX+F"
         assert found["about"]["chosen"] == {"states": 2, "dev": None, "negative": None}
         assert found["about"]["train"]["sentences"] == 40
-        text = invoke("info", path).stdout
+        text = invoke("info", path, "--all").stdout
         rows = [line.split() for line in text.splitlines()]
         tags = {tag for sentence in read_treebank(train_file) for tag in sentence.xpos}
         grammar = ["grammar", "2", "states,", str(len(tags)), "tags", "(xpos),", "LEX+F"]
@@ -287,7 +287,7 @@ def test_coreference_model_json(invoke: Invoke, resolver: Path) -> None:
 
 
 def test_coreference_model_text(invoke: Invoke, resolver: Path) -> None:
-    text = invoke("info", resolver).stdout
+    text = invoke("info", resolver, "--all").stdout
     loaded = Resolver.load(resolver).model
     rows = [line.split() for line in text.splitlines()]
     for row in (["model", "coreference"], ["settings.stretch", "7"], ["settings.tree", "latent"]):

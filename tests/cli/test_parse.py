@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -497,8 +498,8 @@ def unsure_model(folder: Path, text_model: Path) -> Path:
     return path
 
 
-TEXT = "\r\nLa hundo vidas un kato. Bela kato amas floro!\r\n\r\n\r\nun bela domo\r\nvidas ĉiun floro.\r\n"
-SENTENCES = ["La hundo vidas un kato.", "Bela kato amas floro!", "un bela domo vidas ĉiun floro."]
+TEXT = "\r\nLa hundo vidas un kato. bela kato amas floro!\r\n\r\n\r\nun bela domo\r\nvidas ĉiun floro.\r\n"
+SENTENCES = ["La hundo vidas un kato.", "bela kato amas floro!", "un bela domo vidas ĉiun floro."]
 
 
 def comments(text: bytes) -> list[tuple[str, ...]]:
@@ -550,6 +551,20 @@ def test_sentences_on_lines(invoke: Invoke, text_model: Path) -> None:
     assert comments(out) == [(f"# sent_id = {n}", f"# text = {line}") for n, line in enumerate(lines, start=1)]
     assert_offsets(sentences(out), text)
     assert [len(each) for each in sentences(out)] == [11, 3, 3]
+
+
+def test_line_ends_are_kept_or_ignored(invoke: Invoke, text_model: Path) -> None:
+    text = "La hundo vidas\r\nun kato\n\nun bela domo\n"
+
+    def found(newlines: str) -> list[tuple[str, ...]]:
+        out = invoke("parse", text_model, "-", "--newlines", newlines, stdin=text.encode()).stdout_bytes
+        assert_offsets(sentences(out), text)
+        return [sentence.forms for sentence in sentences(out)]
+
+    paragraphs = [("La", "hundo", "vidas", "un", "kato"), ("un", "bela", "domo")]
+    assert found("ignore") == paragraphs
+    assert found("keep") == [paragraphs[0][:3], paragraphs[0][3:], paragraphs[1]]
+    assert "auto" in invoke("parse", text_model, "-", "--newlines", "never", status=2).stderr
 
 
 def test_tokens_are_kept(invoke: Invoke, text_model: Path) -> None:
@@ -632,7 +647,7 @@ def test_json_is_an_object_a_sentence(invoke: Invoke, unsure_model: Path, tmp_pa
     expected = list(Parser.load(unsure_model).parse_text(TEXT))
     for number, (line, parsed) in enumerate(zip(lines, expected, strict=True), start=1):
         known = {"sent_id": str(number), "text": SENTENCES[number - 1]}
-        assert json.loads(line) == json.loads(json.dumps({**known, **parsed.to_json()}))
+        assert json.loads(line) == json.loads(json.dumps({**known, **parsed.to_dict()}))
         assert list(json.loads(line))[:3] == ["sent_id", "text", "words"]
     for name in ("a.json", "A.JSON.gz"):
         invoke("parse", unsure_model, "-", "-o", tmp_path / name, stdin=TEXT.encode())
@@ -764,13 +779,13 @@ def test_a_model_that_cannot_do_it_says_so(
 
 
 def test_names_of_models(invoke: Invoke, text_model: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    from headway import pipeline
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pipeline, "embedded_model", lambda name: text_model if name == "en" else None)
-    assert sentences(invoke("parse", "en", "-", stdin=b"un kato amas floro.").stdout_bytes)
-    error = one_error(invoke("parse", "fr", "-", stdin=b"un kato.", status=1))
-    assert error == "fr: no such file; give the path of a saved model, or en, the included model"
+    monkeypatch.setenv("HEADWAY_MODELS", str(tmp_path / "models"))
+    (tmp_path / "models").mkdir()
+    shutil.copy(text_model, tmp_path / "models" / "eo.headway")
+    assert sentences(invoke("parse", "eo", "-", stdin=b"un kato amas floro.").stdout_bytes)
+    error = one_error(invoke("parse", "oe", "-", stdin=b"un kato.", status=1))
+    assert error.startswith("oe: no such file, and no model of this name; ")
 
 
 def test_trees_of_a_text_come_before_it_ends(spawn: Spawn, text_model: Path) -> None:

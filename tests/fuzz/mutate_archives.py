@@ -156,7 +156,7 @@ def use_parser(parser: Parser, folder: Path) -> None:
     text = [NEW[0], NEW[1]] if parser.needs_tags else [NEW[0], Sentence.from_words(NEW[1].forms)]
     for parsed in parser.parse(text):
         assert ((parsed.confidence.arcs >= 0) & (parsed.confidence.arcs <= 1 + 1e-9)).all(), "no probabilities"
-        json.dumps(parsed.to_json(), allow_nan=False, ensure_ascii=False).encode()
+        json.dumps(parsed.to_dict(), allow_nan=False, ensure_ascii=False).encode()
         lines = parsed.to_conllu().encode().decode().splitlines()
         assert len(next(iter(read_treebank(io.StringIO("\n".join([*lines, "", ""])))))) == len(parsed.sentence)
     if parser.segmenter is not None and not parser.needs_tags:

@@ -61,7 +61,7 @@ def _check(parsed: Parsed, text: str) -> None:
     inside = {m for token in multiword_tokens(parsed.sentence) for m in range(token.first, token.last + 1)}
     for m, ((start, end), form) in enumerate(zip(parsed.offsets, parsed.sentence.forms, strict=True), start=1):
         assert m in inside or "".join(text[start:end].split()) == "".join(form.split()), "a word is not where it says"
-    json.dumps(parsed.to_json(), allow_nan=False)
+    json.dumps(parsed.to_dict(), allow_nan=False)
     written = parsed.to_conllu()
     if written.encode("utf-8", "replace").decode() == written:  # a lone surrogate is no UTF-8
         with expecting_success():

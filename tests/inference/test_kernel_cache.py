@@ -147,3 +147,62 @@ def test_a_temporary_folder_that_others_may_have_filled_is_not_used(
     assert hits(load) == 0
     assert list(nowhere.iterdir()) == []
     assert len(list(tmp_path.glob("headway-kernels-*"))) == 2
+
+
+def test_where_no_folder_can_be_written_kernels_run_and_one_line_says_so(
+    load: Load, nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def fail(*_: Any, **__: Any) -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", fail)
+    assert [hits(load), hits(load)] == [0, 0]
+    assert capsys.readouterr().err.count("compiled kernels cannot be kept") == 1
+
+
+def test_what_was_compiled_beside_the_source_serves_who_writes_elsewhere(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an image: compiled by the one who built it, run by one who cannot write there."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    assert hits(load) == 0
+    assert list((tmp_path / "__pycache__").glob("*.nbc"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    assert hits(load) == 1
+    assert not list((tmp_path / "cache").rglob("*.nbc"))
+
+
+def test_a_change_of_another_source_compiles_again(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [hits(load), hits(load)] == [0, 1]
+    monkeypatch.setattr(kernel_cache, "kernel_sources", lambda: "another")
+    assert [hits(load), hits(load)] == [0, 1]
+
+
+def test_the_sources_of_kernels_are_those_with_kernels_and_what_they_import(tmp_path: Path) -> None:
+    package = tmp_path / "headway"
+    package.mkdir()
+    (package / "__init__.py").write_text("", "utf-8")
+    (package / "called.py").write_text("from headway.inference.jit import part\n", "utf-8")
+    (package / "constants.py").write_text("X = 1\n", "utf-8")
+    (package / "caller.py").write_text(
+        "from headway.inference.jit import kernel\nfrom headway.constants import X\n", "utf-8"
+    )
+    (package / "command.py").write_text("from headway.caller import run\n", "utf-8")
+
+    def digest_after(name: str, text: str) -> str:
+        (package / name).write_text((package / name).read_text("utf-8") + text, "utf-8")
+        return kernel_cache.kernel_sources.__wrapped__(package)
+
+    unchanged = digest_after("command.py", "")
+    assert digest_after("command.py", "Y = 2\n") == unchanged
+    found = [digest_after(name, "# changed\n") for name in ("called.py", "constants.py", "caller.py")]
+    assert len({unchanged, *found}) == 4
+
+
+def test_a_module_must_compile_until_something_is_kept(load: Load) -> None:
+    kernel_cache._caches.pop("tripled", None)
+    assert not kernel_cache.must_compile("tripled")  # has no kernels yet
+    made = load()
+    assert kernel_cache.must_compile("tripled")
+    made(7)
+    assert not kernel_cache.must_compile("tripled")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headway.inference import TreeDistribution, forbid
+from headway.inference import LabelledTreeDistribution, TreeDistribution, forbid
 
 from .exact import Exact, Heads, in_class, tree_distribution
 from .strategies import TREE_CLASSES, Floats, boost_cycle, normal_scores
@@ -208,3 +208,38 @@ def test_without_replacement_from_many_trees(flags: dict[str, bool]) -> None:
     drawn = rows(distribution.sample_without_replacement(200, rng=11))
     assert len(set(drawn)) == 200
     assert all(in_class(heads, **flags) for heads in drawn)
+
+
+def test_one_tree_and_a_generator_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As torch's distributions draw: `sample()` gives one tree, another every time."""
+    real, hidden = np.random.default_rng, np.random.default_rng(7)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=None: hidden if seed is None else real(seed))
+    scores = normal_scores(4, 95)
+    one, batch = TreeDistribution(scores), TreeDistribution(np.stack([scores, scores]), lengths=[4, 2])
+    np.testing.assert_array_equal(one.sample(rng=3), one.sample(1, 3)[0])
+    np.testing.assert_array_equal(batch.sample(rng=3), batch.sample(1, 3)[:, 0])
+    drawn = [one.sample() for _ in range(600)]
+    law = law_of(tree_distribution(scores, projective=False, single_root=True))
+    assert p_value(rows(np.array(drawn)), law) > SIGNIFICANCE
+    assert len(set(rows(one.sample(50)))) > 1
+    assert len(one.sample_without_replacement(3)) == 3
+    labelled = LabelledTreeDistribution(np.stack([scores, -scores], axis=-1))
+    heads, labels = labelled.sample(rng=5)
+    many_heads, many_labels = labelled.sample(1, 5)
+    assert (heads.tolist(), labels.tolist()) == (many_heads[0].tolist(), many_labels[0].tolist())
+    assert labelled.sample(4)[1].shape == (4, 5)
+
+
+def test_mode_and_mean() -> None:
+    scores = normal_scores(4, 96)
+    law = law_of(tree_distribution(scores, projective=False, single_root=True))
+    one = TreeDistribution(scores)
+    assert tuple(one.mode.tolist()) == max(law, key=lambda tree: law[tree])
+    mean = np.zeros((5, 5))
+    for heads, probability in law.items():
+        for m, h in enumerate(heads[1:], start=1):  # type: ignore[index]
+            mean[h, m] += probability
+    np.testing.assert_allclose(one.mean, mean, atol=1e-12)
+    labelled = LabelledTreeDistribution(np.stack([scores, scores - 1], axis=-1))
+    assert [each.tolist() for each in labelled.mode] == [one.mode.tolist(), [-1, 0, 0, 0, 0]]
+    np.testing.assert_allclose(labelled.mean.sum(axis=-1), mean, atol=1e-12)

@@ -60,6 +60,9 @@ def assert_same_predictions(ours: Sequence[Prediction], theirs: Sequence[Predict
         compare: Any = np.testing.assert_allclose if tolerance else np.testing.assert_array_equal
         compare(one.distribution.marginals, other.distribution.marginals, **tolerance)
         assert (one.labels, one.status, one.floored) == (other.labels, other.status, other.floored)
+        assert (one.label_probabilities is None) == (other.label_probabilities is None)
+        if one.label_probabilities is not None:
+            compare(one.label_probabilities, other.label_probabilities, **tolerance)
         if not tolerance:
             assert one.gap == other.gap
             assert one.distribution.log_prob(one.heads) == other.distribution.log_prob(other.heads)

@@ -77,7 +77,7 @@ def test_predictions_are_the_best_of_every_tree(labels: str, projective: bool, s
     coded = model.coder.code(text)
     found, found_mbr = predict(model, text), predict(model, text, mbr=True)
     assert len(found) == len(found_mbr) == len(text)
-    differ = {"mbr": 0, "sum of labels": 0, "mbr of the best labels": 0}
+    differ = {"mbr": 0, "sum of labels": 0, "mbr of the best labels": 0, "unsure labels": 0}
     for i, sentence in enumerate(text):
         n, names = len(sentence), label_names_of(model)
         full = model.scorer.scores(coded.some(np.array([i])))[0]
@@ -105,6 +105,11 @@ def test_predictions_are_the_best_of_every_tree(labels: str, projective: bool, s
             if labels == "joint":
                 chosen = [full[prediction.heads[m], m].argmax() for m in words]
                 assert prediction.labels == (None, *(names[c] for c in chosen))
+                shares = [labelled_share(full, trees, prediction.heads[m], m, c) for m, c in enumerate(chosen, 1)]
+                np.testing.assert_allclose(prediction.label_probabilities, [1.0, *shares], rtol=1e-9)
+                differ["unsure labels"] += min(shares) < 0.9
+            else:
+                assert prediction.label_probabilities is None
             if labels == "after":
                 assert model.after is not None
                 arcs_of_tree = CodedArcs(coded.some(np.array([i])), prediction.heads[None])
@@ -133,6 +138,15 @@ def marginals_of(scores: Floats, trees: Ints) -> Floats:
     for tree, share in zip(trees, np.exp(totals - np.logaddexp.reduce(totals)), strict=True):
         mu[tree[1:], words] += share
     return mu
+
+
+def labelled_share(scores: Floats, trees: Ints, h: int, m: int, label: int) -> float:
+    """P(label | arc): the weight of all labelled trees with the labelled arc, among that of all with the arc."""
+    others = np.logaddexp.reduce(scores, axis=-1)
+    n = trees.shape[1] - 1
+    rest = [np.exp(sum(others[t[k], k] for k in range(1, n + 1) if k != m)) for t in trees if t[m] == h]
+    weights = np.exp(scores[h, m])
+    return float(sum(rest) * weights[label] / (sum(rest) * weights.sum()))
 
 
 def test_order_batches_and_threads() -> None:

@@ -412,6 +412,17 @@ def test_work_is_handed_to_the_executor(name: str) -> None:
     assert executor.pieces > 1
 
 
+@every_model
+def test_reprs_are_short(name: str) -> None:
+    found = model(name)
+    shown = [found, found.describe(), found.to_archive()]
+    if found.task == "parsing":
+        shown += [Parser(found), *Parser(found).parse(sentences(2, 7))]
+    for each in shown:
+        assert len(repr(each)) < 150, type(each)
+        assert "\n" not in repr(each)
+
+
 @pytest.mark.parametrize(("name", "mbr"), [("sibling", False), ("grandsibling", False), ("arc, labels after", True)])
 def test_marginals_are_kept(name: str, mbr: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a pruner, and those that MBR decodes by."""
@@ -432,7 +443,7 @@ def test_marginals_are_kept(name: str, mbr: bool, monkeypatch: pytest.MonkeyPatc
     assert calls["arc_marginals"] > 0
     before = dict(calls)
     for each in parsed:
-        assert each.to_json()["probability"] == each.confidence.tree
+        assert each.to_dict()["probability"] == each.confidence.tree
         np.testing.assert_allclose(each.marginals[:, 1:].sum(axis=0), 1.0, rtol=1e-9)
         each.distribution.log_prob(each.heads)
         assert "<svg" in each.to_svg()

@@ -403,7 +403,7 @@ def test_parsed_sentences_have_the_grammar_s_probabilities() -> None:
         assert parsed.confidence.tree == tree_probability(found)
         words = range(1, len(parsed.heads))
         assert parsed.confidence.arcs.tolist() == [1.0, *(own(found).marginals[parsed.heads[m], m] for m in words)]
-        data = parsed.to_json()
+        data = parsed.to_dict()
         assert data["probability"] == tree_probability(found)
         assert data["status"] == "EXACT"
         assert [word["probability"] for word in data["words"]] == np.round(parsed.confidence.arcs[1:], 6).tolist()

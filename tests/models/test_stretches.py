@@ -45,7 +45,8 @@ class RandomModel:
         distribution = TreeDistribution(2 * rng.normal(size=(n + 1, n + 1)), *self.trees)
         heads = distribution.argmax()
         labels = (None, *("root" if h == 0 else "dep" for h in heads[1:].tolist())) if self.labels else None
-        return Prediction(heads, labels, distribution, floored=(1, 2))
+        shares = np.append(1.0, rng.random(n)) if self.labels else None
+        return Prediction(heads, labels, distribution, floored=(1, 2), label_probabilities=shares)
 
 
 def words(n: int, *, marks: Sequence[int] = (), name: str = "w") -> Sentence:
@@ -88,14 +89,16 @@ def test_arcs_and_probabilities_are_those_of_stretches_and_roots() -> None:
     for (a, _), part in zip(pieces, parts, strict=True):
         log_probability += part.distribution.log_prob(part.heads)
         for m, h in enumerate(part.heads[1:].tolist(), start=1):
-            probability = part.distribution.marginals[h, m]
+            probability, share = part.distribution.marginals[h, m], part.label_probabilities[m]
             if h == 0:
                 k = roots.index(a + m) + 1
+                share = above.label_probabilities[k]
                 h, probability = int(above.heads[k]), probability * above.distribution.marginals[above.heads[k], k]
                 expected = 0 if h == 0 else roots[h - 1]
             else:
                 expected = a + h
             assert found.heads[a + m] == expected
+            assert found.label_probabilities[a + m] == share
             assert found.distribution.arcs[a + m] == pytest.approx(probability, rel=1e-12)
     assert found.distribution.log_prob(found.heads) == pytest.approx(log_probability, rel=1e-12)
     parsed = Parsed(sentence.with_tree(found.heads, found.labels), found.distribution, found.status, found.gap)

@@ -77,6 +77,8 @@ def same(one, two):
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a.heads, b.heads)
         assert a.labels == b.labels
+        if a.labels is not None:
+            np.testing.assert_allclose(a.label_probabilities, b.label_probabilities, atol=1e-3)
         assert a.columns == b.columns
         assert (a.status, a.gap) == (b.status, b.gap)
         np.testing.assert_allclose(a.distribution.marginals, b.distribution.marginals, atol=1e-3)

@@ -82,6 +82,27 @@ def test_trees_and_probabilities_are_those_of_the_scores(parts):
         np.testing.assert_allclose(found.distribution.marginals, expected.marginals, atol=1e-3)
 
 
+def test_label_probabilities_are_those_of_the_label_scores(parts):
+    """By torch's biaffine product itself and its softmax, over the labels that the head allows."""
+    reader, network, model = parts
+    model = replace(exported(reader, model.tasks, network, quantised=False), temperature=7.0)
+    names, reading, least = model.tasks.labels, reader.read(TREES), 1.0
+    for i, found in enumerate(model.predict(PLAIN[:6], Options(), SERIAL)):
+        outputs = {k: torch.from_numpy(v) for k, v in torch_outputs(network, reading.batch(np.array([i]))).items()}
+        heads = torch.from_numpy(found.heads)[None]
+        with torch.no_grad():
+            scores = network.label_scores(heads, outputs["label_heads"], outputs["label_modifiers"])[0].tolist()
+        assert found.label_probabilities[0] == 1
+        for m, head in enumerate(found.heads[1:].tolist(), start=1):
+            possible = {n: np.exp(s) for n, s in zip(names, scores[m], strict=True) if (n == "root") == (head == 0)}
+            share = possible[found.labels[m]] / sum(possible.values())
+            assert found.label_probabilities[m] == pytest.approx(share, abs=1e-4)
+            least = min(least, share)
+    assert least < 0.999
+    [empty] = model.predict([Sentence.from_words([])], Options(), SERIAL)
+    assert empty.label_probabilities.tolist() == [1.0]
+
+
 def test_the_temperature_divides_scores(parts):
     model = parts[2]
     [cold], [warm] = (replace(model, temperature=t).predict(PLAIN[3:4], Options(), SERIAL) for t in (0.5, 50.0))
@@ -172,7 +193,7 @@ def test_probabilities_confidence_and_the_least_expected_loss(parser):
 def test_outputs(parser):
     found = parser.parse(PLAIN[1])
     assert found.to_conllu().count("\t") == 9 * len(PLAIN[1])
-    assert json.dumps(found.to_json())
+    assert json.dumps(found.to_dict())
     assert "<svg" in found.to_svg()
 
 
@@ -415,15 +436,6 @@ def test_refusals_print_nothing(path, tmp_path, capfd):
     graph[graph.tobytes().index(b"v1_0") + 1] = 0xFE  # a name that is no text
     refused(changed(path, tmp_path, arrays={"network": graph}))
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_missing_runtime_is_named(path, monkeypatch):
-    from headway import extras
-    from headway.errors import MissingExtraError
-
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'headway\[neural\]'"):
-        Parser.load(path)
 
 
 def test_threads_share_the_session(parts):

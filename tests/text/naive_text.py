@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import reduce
 from typing import Any
 
 from hypothesis import strategies as st
@@ -53,6 +54,7 @@ class NaiveText:
 
     def __init__(self, text: str) -> None:
         self.text = " ".join(text.split())
+        self.line_ends = {i for i, character in enumerate(text) if character == "\n"}  # if it was squeezed already
 
     def kind(self, i: int) -> int:
         if not 0 <= i < len(self.text):
@@ -117,15 +119,10 @@ class NaiveText:
         def seen(k: int, value: Any) -> int:
             return -1 if k < 0 else -2 if k >= len(spans) else value(*spans[k])
 
-        def outline(a: int, b: int) -> int:
-            second = self.kind(a + 1) if b > a + 1 else 0
-            return ((self.kind(a) * 128 + second) * 128 + self.kind(b - 1)) * 8 + min(b - a, 4)
+        outline, bucket = self._outline, self._bucket
 
         def gap(_: int, b: int) -> int:
             return self.kind(b) if self.is_space(b) else 0
-
-        def bucket(n: int) -> int:
-            return n if n < 6 else 6 + sum(n >= limit for limit in (8, 12, 18, 30, 50))
 
         def capitals(ks: range) -> int:
             return len(list(itertools.takewhile(lambda k: self.kind(spans[k][0]) == UPPER, ks)))
@@ -159,4 +156,43 @@ class NaiveText:
         values += [both(both(same, s01), 3), both(both(same, length), w1), both(both(same_shape, s01), 4)]
         values += [both(both(same_shape, length), s01), both(both(first_shape, s1), length), both(run, s01)]
         values += [both(ahead, w0s1), both(run, length)]
+        if spans[t][1] in self.line_ends:
+            values += self._line_features(spans, t, start, mood)
         return [slot(MOST_FEATURES + f, value, SENTENCE_SLOTS) for f, value in enumerate(values)]
+
+    def _line_features(self, spans: list[tuple[int, int]], t: int, start: int, mood: int) -> list[int]:
+        edges = [-1, *sorted(self.line_ends), len(self.text)]
+        lines = [range(a + 1, b) for a, b in itertools.pairwise(edges)]
+        here = next(k for k, line in enumerate(lines) if spans[t][0] in line)
+        this, following = lines[here], lines[here + 1]
+        first = next(k for k, (a, _) in enumerate(spans) if a in this)
+        second = t + 1
+        word = self.text[following.start : following.stop].split()[0]
+        left = max(map(len, lines)) - len(this) - 1 - len(word)
+        room = sum(left >= limit for limit in (0, 4, 10, 20, 40)) - 1
+        wide = min(max(map(len, lines)) // 15, 9)
+        before = min(len(lines[here - 1]) // 15, 6) if here else -1
+        k0, k1 = self.kind(spans[t][1] - 1), self.kind(spans[second][0])
+        k01, room_wide, whole = both(k0, k1), both(room, wide), int(first == start)
+        one, other = self._outline(*spans[first]), self._outline(*spans[second])
+        low = {k: self.low(*spans[k]) for k in (t, first, second)}
+        widths = both(both(min(len(this) // 15, 6), min(len(following) // 15, 6)), before)
+        deeper, same, last = 0, int(one == other), int(here + 2 == len(lines))
+        shapes, k01_room = both(one, other), [k01, room]
+        same_word = int(low[first] == low[second])
+        values = [room, room_wide, both(room, k01), both(room_wide, k01), both(room_wide, k0), both(room_wide, k1)]
+        values += [both(room_wide, whole), both(both(room, k01), whole), both(low[t], room), both(low[second], room)]
+        values += [both(low[second], k0), both(shapes, room), both(shapes, k0), reduce(both, [same, *k01_room])]
+        values += [reduce(both, [same_word, k1, room]), widths, both(widths, room), both(widths, k01)]
+        values += [both(deeper, k01), both(deeper, room), reduce(both, [deeper, same, k1])]
+        values += [reduce(both, [self._bucket(t + 1 - start), room, k01])]
+        values += [reduce(both, [each, room, k01]) for each in (self._bucket(t + 1 - first), last, mood)]
+        return values
+
+    def _outline(self, a: int, b: int) -> int:
+        second = self.kind(a + 1) if b > a + 1 else 0
+        return ((self.kind(a) * 128 + second) * 128 + self.kind(b - 1)) * 8 + min(b - a, 4)
+
+    @staticmethod
+    def _bucket(n: int) -> int:
+        return n if n < 6 else 6 + sum(n >= limit for limit in (8, 12, 18, 30, 50))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.archive import Archive, load_archive, save_archive
-from headway.errors import TrainingError
+from headway.errors import ArgumentError, TrainingError
 from headway.text.boundaries import BOUNDARY_SLOTS
 from headway.text.segmenter import LONGEST, Segmenter
 from headway.text.sentence_ends import SENTENCE_SLOTS, sentence_ends_of
 from headway.treebank import Sentence, read_treebank
 from headway.treebank.annotations import offsets_of
-from headway.treebank.raw_text import raw_text, tokens_of
+from headway.treebank.raw_text import Newlines, raw_text, split_paragraphs, tokens_of
 from tests.models import toy_treebank
 
 from .naive_text import texts
@@ -226,6 +228,80 @@ def test_a_long_text_is_split_as_its_paragraphs_are(tiny: Segmenter) -> None:
     assert [s.forms for s in found] == [s.forms for s in tiny.sentences(paragraph)] * 20
 
 
+# Line ends.
+
+
+def forms(sentences: list[Sentence]) -> list[tuple[str, ...]]:
+    return [sentence.forms for sentence in sentences]
+
+
+def with_line_ends(text: str, ends: str) -> str:
+    return ends.join(text.split("\n"))
+
+
+words_and_line_ends = st.text(st.sampled_from("aA1.,-:* \n"), max_size=60)
+
+
+@given(words_and_line_ends)
+def test_line_ends_that_are_kept_end_sentences(random_weights: Segmenter, text: str) -> None:
+    found = random_weights.sentences(text, newlines="keep")
+    check(found, text)
+    assert forms(found) == [s for line in text.split("\n") for s in forms(random_weights.sentences(line))]
+
+
+@given(words_and_line_ends)
+def test_line_ends_that_are_ignored_are_spaces(random_weights: Segmenter, text: str) -> None:
+    found = random_weights.sentences(text, newlines="ignore")
+    check(found, text)
+    paragraphs = re.split(r"\n[ \n]*\n", text)
+    assert forms(found) == [s for p in paragraphs for s in forms(random_weights.sentences(p.replace("\n", " ")))]
+
+
+@given(words_and_line_ends, st.sampled_from(["auto", "keep", "ignore"]))
+def test_windows_line_ends_change_nothing(random_weights: Segmenter, text: str, newlines: Newlines) -> None:
+    reading = replace(random_weights, reads_lines=True)
+    for ends in ("\r\n", "\r"):
+        laid = with_line_ends(text, ends)
+        found = reading.sentences(laid, newlines=newlines)
+        check(found, laid)
+        assert forms(found) == forms(reading.sentences(text, newlines=newlines))
+
+
+@given(words_and_line_ends, st.integers(1, 9), st.sampled_from(["auto", "keep", "ignore"]))
+def test_a_stream_is_split_as_the_whole_text_is(
+    random_weights: Segmenter, text: str, size: int, newlines: Newlines
+) -> None:
+    reading = replace(random_weights, reads_lines=True)
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+    found = [s for offset, p in split_paragraphs(pieces) for s in reading.sentences(p, offset, newlines=newlines)]
+    check(found, text)
+    assert forms(found) == forms(reading.sentences(text, newlines=newlines))
+
+
+def test_a_segmenter_that_never_read_lines_takes_them_for_spaces(random_weights: Segmenter) -> None:
+    text = "one two\nthree\nfour"
+    assert forms(random_weights.sentences(text)) == forms(random_weights.sentences(text, newlines="ignore"))
+    with pytest.raises(ArgumentError, match="newlines is 'always'; expected one of auto, keep, ignore"):
+        random_weights.sentences(text, newlines="always")  # type: ignore[arg-type]
+
+
+def test_lines_are_learnt() -> None:
+    """Headings on lines of their own, wrapped sentences: no mark says which line end is which, only room does."""
+    rng = np.random.default_rng(0)
+    words = ["wool", "tin", "salt", "corn", "amber", "silk", "marble"]
+
+    def drawn(k: int) -> list[str]:
+        return rng.choice(words, k).tolist()
+
+    train = [Sentence.from_words([*drawn(2)] if rng.random() < 0.4 else [*drawn(30), "."]) for _ in range(600)]
+    segmenter = Segmenter.learn(train)
+    heading, prose = " ".join(drawn(2)), " ".join(drawn(40)) + "."
+    wrapped = textwrap.fill(prose, 70)
+    assert forms(segmenter.sentences(f"{heading}\n{wrapped}")) == forms(segmenter.sentences(f"{heading}\n\n{prose}"))
+    assert len(segmenter.sentences(wrapped)) == 1
+    assert len(segmenter.sentences(wrapped, newlines="keep")) > wrapped.count("\n")
+
+
 # Saving.
 
 
@@ -239,6 +315,9 @@ def test_saved_and_read_back(tiny: Segmenter, tmp_path: Path) -> None:
     assert np.array_equal(again.sentence_ends, segmenter.sentence_ends)
     assert again.table == segmenter.table
     assert (again.most_words, again.silent_hyphen) == (segmenter.most_words, segmenter.silent_hyphen)
+    assert again.reads_lines
+    del archive.data["reads_lines"]  # older files do not say
+    assert not Segmenter.from_data(archive.data, archive.arrays).reads_lines
     assert sum(array.nbytes for array in arrays.values()) < 1_500_000
     text = "No dia do rei trata-se bem."
     assert again.sentence(text).to_conllu() == segmenter.sentence(text).to_conllu()
@@ -258,6 +337,7 @@ def test_saved_and_read_back(tiny: Segmenter, tmp_path: Path) -> None:
         ("most_words", True),
         ("most_words", 10**9),
         ("silent_hyphen", 1),
+        ("reads_lines", 1),
         ("boundaries", np.zeros(5, np.int32)),
         ("boundaries", np.zeros(3 * BOUNDARY_SLOTS // 4, np.float32)),
         ("sentence_ends", np.zeros((1, SENTENCE_SLOTS // 4), np.int32)),

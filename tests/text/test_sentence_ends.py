@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.text.characters import MOST_FEATURES, PAD, characters_of
+from headway.text.characters import AUTO, MOST_FEATURES, PAD, characters_of
 from headway.text.sentence_ends import sentence_features, tokens_in
 
 from .naive_text import NaiveText, texts
@@ -14,7 +14,9 @@ from .naive_text import NaiveText, texts
 
 @given(texts.filter(lambda text: len(text.split()) > 0), st.data())
 def test_sentence_features_are_those_of_the_naive_twin(text: str, data: st.DataObject) -> None:
-    naive, squeezed = NaiveText(" ".join(text.split())), characters_of(" ".join(text.split()))
+    words = text.split()
+    laid = words[0] + "".join(data.draw(st.sampled_from(" \n")) + word for word in words[1:])
+    naive, squeezed = NaiveText(laid), characters_of(laid, AUTO)
     spans = naive.spans()
     # Some tokens of several characters, where no white space is between.
     joined = [(a, data.draw(st.integers(b, min(naive.end_of_stretch(a), b + 2)))) for a, b in spans]

@@ -58,6 +58,13 @@ def test_heads_of_samples_are_scored_one_by_one() -> None:
     assert d.log_prob(drawn).isfinite().all()
 
 
+def test_mode_mean_and_one_sample_by_torchs_names() -> None:
+    d = TreeDistribution(torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(1)))
+    assert torch.equal(d.mode, d.argmax())
+    assert torch.equal(d.mean, d.marginals)
+    assert d.sample().shape == (2, 5)
+
+
 def test_expand() -> None:
     d = TreeDistribution(masked(random_scores(3)), LENGTHS, projective=True, validate_args=False)
     more = d.expand((4, 6))

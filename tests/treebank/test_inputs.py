@@ -15,7 +15,7 @@ from headway.errors import TreebankError
 from headway.treebank import Sentence, inputs
 from headway.treebank.annotations import offsets_of
 from headway.treebank.inputs import Input, InputFormat, open_input
-from headway.treebank.raw_text import Token, sentence_from_tokens
+from headway.treebank.raw_text import Newlines, Token, sentence_from_tokens
 
 WORD = "1\tun\t_\t_\t_\t_\t_\t_\t_\t_\n"
 
@@ -23,7 +23,8 @@ WORD = "1\tun\t_\t_\t_\t_\t_\t_\t_\t_\n"
 class AtSpaces:
     """A splitter: full stops end sentences, spaces end words."""
 
-    def sentences(self, text: str, offset: int) -> list[Sentence]:
+    def sentences(self, text: str, offset: int, *, newlines: Newlines) -> list[Sentence]:
+        self.newlines = newlines
         found, start = [], 0
         for end in [i + 1 for i, character in enumerate(text) if character == "."] or [len(text)]:
             found.append(self.sentence(text[start:end], offset + start))
@@ -135,6 +136,15 @@ def test_input_that_breaks_off(tmp_path: Path, format: InputFormat | None) -> No
 
 TEXT = "Dogs bark. Cats sleep.\n\n\nBirds sing.\n"
 FORMS = [("Dogs", "bark."), ("Cats", "sleep."), ("Birds", "sing.")]
+
+
+def test_what_a_line_end_is_goes_to_the_splitter() -> None:
+    for newlines in ("auto", "keep", "ignore"):
+        splitter = AtSpaces()
+        with open_input(io.BytesIO(TEXT.encode()), "text") as found:
+            for portion in found.portions(splitter, newlines=newlines):
+                list(portion)
+        assert splitter.newlines == newlines
 
 
 def read(text: str, format: InputFormat, *, typed: bool = False) -> list[list[Sentence]]:

@@ -8,7 +8,21 @@ import typer
 from typer.core import TyperGroup
 
 from headway import __version__
-from headway.cli import constrain, coref, draw, evaluate, induce, info, parse, reproduce, train, tune
+from headway.cli import (
+    constrain,
+    coref,
+    draw,
+    evaluate,
+    induce,
+    info,
+    models,
+    package,
+    parse,
+    reproduce,
+    train,
+    tune,
+    warm_up,
+)
 from headway.cli.failures import in_one_sentence
 
 
@@ -70,5 +84,8 @@ app.command(epilog=_examples(*draw.EXAMPLES))(draw.draw)
 app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
 app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
 app.command(epilog=_examples(*info.EXAMPLES))(info.info)
+app.command(epilog=_examples(*models.EXAMPLES))(models.models)
+app.command(epilog=_examples(*package.EXAMPLES))(package.package)
+app.command("warm-up", epilog=_examples(*warm_up.EXAMPLES))(warm_up.warm_up)
 app.add_typer(_coref, name="coref")
 app.command(epilog=_examples(*reproduce.EXAMPLES))(reproduce.reproduce)

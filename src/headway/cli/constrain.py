@@ -15,8 +15,8 @@ from headway.cli.reading import load_parser, require_model
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed, summed_or_none
 from headway.cli.tables import table
 from headway.cli.train import checkpoint_for, resumable, summary
-from headway.embedded import embedded_model
 from headway.errors import TrainingError, printable
+from headway.named_models import path_of_model
 from headway.training.settings import RULED, RULES_DEFAULTS, RULES_SETTINGS, Settings
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def constrain(
     executor = executor_for(threads)
     if explained is not None:
         parser = load_parser(explained)
-        signed = signature(None, {}, (summed(str(embedded_model(explained) or explained)), *files))
+        signed = signature(None, {}, (summed(str(path_of_model(explained))), *files))
         found = explanations(parser.model, read, sentences, examples=examples, executor=executor)
         _print(found, signed, explained, None, json=json)
         return

@@ -27,6 +27,7 @@ from headway.cli.reading import load_parser, require_model, sentences
 from headway.cli.tables import counted
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.errors import TreebankError
+from headway.named_models import path_of_model
 
 if TYPE_CHECKING:
     from headway.arrays import Floats
@@ -126,7 +127,7 @@ def draw(
     picture = _picture(output, format)
     if coref:
         _require_coref_sense(output or input, picture, wanted, [gold, heatmap, probabilities])
-        options.require_inputs(input, model)
+        options.require_inputs(input, None if model is None else str(path_of_model(model)))
         _require_folder(input, output, picture, sentence)
         _draw_coreference(input, output, picture, sentence, wanted, model)
         return

@@ -6,26 +6,26 @@ A file that starts like a zip file is a model; anything else is read as a treeba
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway.cli import options
 from headway.cli.failures import Skipped
-from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed
+from headway.cli.model_info import describe_model, described
+from headway.cli.signature import SummedFile, print_json, signature, signature_line
 from headway.cli.tables import table
-from headway.embedded import embedded_model
 from headway.errors import TemplateError, printable
+from headway.named_models import find_model, path_of_model
 
 if TYPE_CHECKING:
-    from headway.models.protocol import Description
     from headway.treebank import Statistics
 
 EXAMPLES = (
     "headway info train.conllu.gz",
-    "headway info model.headway",
+    "headway info en",
+    "headway info model.headway --all",
     "headway info standard --templates > mine.txt",
     "headway info sibling --parts > siblings.txt",
 )
@@ -45,7 +45,9 @@ _SHARES = (
 def info(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A treebank (- is stdin), a model, or a table of templates."),
+        typer.Argument(
+            metavar="FILE", help="A treebank (- is stdin), the name or file of a model, or a table of templates."
+        ),
     ],
     *,
     templates: Annotated[
@@ -61,22 +63,25 @@ def info(
             "--parts", help="Print only a model's templates of siblings and grandparents, for headway train --parts."
         ),
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of a model: also settings, labels, and templates with their weights.")
+    ] = False,
     skip_bad: options.SkipBadOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Describe a treebank or a model."""
     if templates and parts:
         raise typer.BadParameter("give either --templates or --parts; each prints one table")
-    model = str(embedded_model(file) or file)
+    model = str(find_model(file) or file)
     if _is_zip(model):
         if templates or parts:
             _print_templates(model, parts=parts)
         else:
-            _describe_model(model, json=json)
+            describe_model(model, everything=everything, json=json)
     elif templates or parts:
         _print_table(file)
     else:
-        _describe_treebank(file, skip_bad=skip_bad, json=json)
+        _describe_treebank(str(path_of_model(file)), skip_bad=skip_bad, json=json)
 
 
 def _print_table(name: str) -> None:
@@ -138,33 +143,9 @@ def _treebank_text(found: Statistics) -> str:
     return "\n\n".join(parts)
 
 
-def _describe_model(name: str, *, json: bool) -> None:
-    found = _described(name)
-    signed = signature(None, {}, [summed(name)])
-    if json:
-        print_json({"signature": signed, "kind": "model", **found.data})
-        return
-    rows = [(key, printable(value)) for key, value in (*found.rows, *_about(found.data.get("about", {})))]
-    tables = [table([[printable(cell) for cell in row] for row in each.rows]) for each in found.tables]
-    typer.echo("\n\n".join([_aligned(rows), *tables, signature_line(signed)]))
-
-
-def _described(name: str) -> Description:
-    """The description of a model of any kind; that of a parser includes its tagger and segmenter."""
-    from headway.models.registry import model_class, open_archive, read_model
-    from headway.pipeline import Parser
-
-    archive = open_archive(name)
-    kind = model_class(archive.kind)
-    if kind is not None and kind.task == "parsing":
-        return Parser.load(name).describe()
-    found: Description = read_model(archive, name).describe()
-    return found
-
-
 def _print_templates(name: str, *, parts: bool) -> None:
     """The templates of a model's arcs, or of its other parts, one per line, ready to edit."""
-    templates = _described(name).templates
+    templates = described(name)[0].templates
     if not templates:
         raise TemplateError(f"{name}: the model has no templates; models from headway train have some")
     arcs = next(iter(templates)) if "arcs" not in templates else "arcs"
@@ -174,23 +155,3 @@ def _print_templates(name: str, *, parts: bool) -> None:
     shown = others if parts else [arcs]
     head = f"# Templates of {printable(name)}: atoms | - (alone), dir (with direction), dist (with distance)"
     typer.echo("\n".join([head, *(template for table in shown for template in templates[table])]))
-
-
-def _about(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How the model was made, one level deep: of rules only their number, and no history, which JSON has."""
-    from headway.features.rules import parse_rules
-
-    rows = []
-    for key, value in about.items():
-        if isinstance(value, Mapping):
-            rows += [(printable(f"{key}.{name}"), str(inner)) for name, inner in value.items()]
-        elif key == "rules":
-            rows.append((key, str(len(parse_rules(str(value), "the model's rules")))))
-        elif key != "history":
-            rows.append((printable(str(key)), str(value)))
-    return rows
-
-
-def _aligned(rows: list[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)

@@ -23,6 +23,7 @@ from headway.cli.progress import counted
 from headway.cli.reading import load_parser, portions, require_model
 from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
+from headway.cli.warm_up import Task, compile_side_by_side
 from headway.errors import TrainingError, TreebankError, printable
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ class Input(StrEnum):
     TOKENS = "tokens"
     CONLLU = "conllu"
     CONLLX = "conllx"
+
+
+class NewlineMode(StrEnum):
+    """What a single line end of text is: the choices of `headway.treebank.raw_text.Newlines`."""
+
+    AUTO = "auto"
+    KEEP = "keep"
+    IGNORE = "ignore"
 
 
 class Output(StrEnum):
@@ -95,6 +104,12 @@ def parse(
             show_default="by name or first line",
         ),
     ] = None,
+    newlines: Annotated[
+        NewlineMode,
+        typer.Option(
+            help="Does a single line end of text end a sentence: where it looks so, always (keep), never (ignore)?"
+        ),
+    ] = NewlineMode.AUTO,
     format: Annotated[
         Output | None,
         typer.Option(
@@ -105,7 +120,10 @@ def parse(
         float | None, typer.Option(metavar="P", help="Mark heads less probable than P, and count them.")
     ] = None,
     marginals: Annotated[
-        bool, typer.Option("--marginals", help="Add each head's probability to MISC, and the tree's as a comment.")
+        bool,
+        typer.Option(
+            "--marginals", help="Add each head's and label's probability to MISC, and the tree's as a comment."
+        ),
     ] = False,
     retag: Annotated[bool, typer.Option("--retag", help="Replace INPUT's tags with the model's.")] = False,
     mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of correct heads.")] = False,
@@ -160,11 +178,16 @@ def parse(
         raise TrainingError("--retag needs a tagger, and this model has none; train one with --tags predicted")
     if projective is not None:
         parser = parser.with_projective(projective)
+    with_text = known not in ("conllu", "conllx", "tokens")
+    weighed = marginals or mbr or unsure_below is not None or write_as is Output.JSON
+    needed = {Task.TEXT: with_text, Task.TREES: device is Device.CPU, Task.PROBABILITIES: weighed}
+    compile_side_by_side(model, parser, [task for task, wanted in needed.items() if wanted])
     skipped, doubts = Skipped(), Doubts(unsure_below)
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
-        for portion in portions(parser, input, known, treebank=unnamed, skip_bad=skipped if skip_bad else None):
+        skip = skipped if skip_bad else None
+        for portion in portions(parser, input, known, treebank=unnamed, newlines=newlines.value, skip_bad=skip):
             yield from parser.parse(
                 portion, mbr=mbr, exact=exact, seconds=seconds_per_sentence, threads=threads, retag=retag
             )
@@ -270,9 +293,7 @@ def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
     from headway.treebank.annotations import comment
 
     known = {name: comment(found.sentence, name) for name in ("sent_id", "text")}
-    data = found.to_json()
-    if not math.isfinite(data["gap"]):
-        data["gap"] = None  # JSON has no infinity
+    data = found.to_dict()
     if unsure_below is not None:
         for word, probability in zip(data["words"], found.confidence.arcs[1:].tolist(), strict=True):
             word["unsure"] = probability < unsure_below
@@ -281,18 +302,13 @@ def _as_data(found: Parsed, unsure_below: float | None) -> dict[str, Any]:
 
 def _as_text(found: Parsed, remarks: _Remarks, output: str) -> str:
     """The sentence, what was asked for about its tree, and the tree."""
-    from headway.treebank.annotations import comment
-    from headway.treebank.raw_text import raw_text
-
-    sentence = found.sentence
-    text = comment(sentence, "text") or raw_text([sentence]).text
-    lines = [printable(text)]
+    lines = [printable(found.text)]
     if remarks.marginals:
         lines.append(f"# {_TREE_PROBABILITY} = {found.confidence.tree:.6g}")
     if remarks.status:
         lines.append(f"# {_STATUS} = {_status(found)}")
     shown = found.confidence.arcs if remarks.marginals or remarks.unsure_below is not None else None
-    return "\n".join([*lines, tree_as_text(sentence, shown, remarks.unsure_below, output)])
+    return "\n".join([*lines, tree_as_text(found.sentence, shown, remarks.unsure_below, output)])
 
 
 def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
@@ -302,7 +318,9 @@ def _noted(found: Parsed, remarks: _Remarks) -> Sentence:
     sentence = found.sentence
     if remarks.marginals or remarks.unsure_below is not None:
         arcs, below = found.confidence.arcs, remarks.unsure_below or 0.0
-        sentence = with_head_probabilities(sentence, arcs, unsure_below=below, only_unsure=not remarks.marginals)
+        sentence = with_head_probabilities(
+            sentence, arcs, found.label_probabilities, unsure_below=below, only_unsure=not remarks.marginals
+        )
     if remarks.marginals:
         sentence = with_comment(sentence, _TREE_PROBABILITY, f"{found.confidence.tree:.6g}")
     if remarks.status:

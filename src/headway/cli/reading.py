@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from headway.cli.pipes import pipe_of
-from headway.embedded import embedded_model
-from headway.errors import ArchiveError, MissingFileError, TrainingError, TreebankError
+from headway.errors import MissingFileError, TrainingError, TreebankError
+from headway.named_models import is_name, path_of_model
 
 if TYPE_CHECKING:
     from headway.pipeline import Parser
     from headway.treebank import Format, Sentence
     from headway.treebank.inputs import InputFormat
+    from headway.treebank.raw_text import Newlines
 
 
 def require_model(model: str | None) -> None:
     """Refuse a model that is not there, before anything else is read."""
-    if model is not None and not embedded_model(model) and not Path(model).exists():
+    if model is not None and not os.path.exists(path_of_model(model)):  # noqa: PTH110  (any name may be asked for)
         load_parser(model)  # its error says what there is
 
 
 def load_parser(model: str, device: str = "cpu") -> Parser:
-    """The parser of that name or path; an error lists the names of included models."""
+    """The parser of that name or path; of a path that leads nowhere, an error says that there are names."""
     from headway.pipeline import Parser
 
     try:
         return Parser.load(model, device=device)
     except MissingFileError as error:
-        if not embedded_model("en"):
+        if is_name(model):
             raise
-        raise ArchiveError(f"{error}, or en, the included model") from None
+        raise MissingFileError(f"{error}, or a name that headway models lists") from None
 
 
 def sentences(parser: Parser, input: str) -> Iterator[Sentence]:
@@ -47,6 +48,7 @@ def portions(
     format: InputFormat | None,
     *,
     treebank: Format = "conllu",
+    newlines: Newlines = "auto",
     skip_bad: Callable[[TreebankError], None] | None = None,
 ) -> Iterator[Iterable[Sentence]]:
     """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, what a pipe gave
@@ -61,7 +63,7 @@ def portions(
         if found.format in ("text", "lines", "tokens"):
             _require_words(parser, found.format)
         typed = input == "-" and sys.stdin.isatty()
-        for portion in found.portions(parser.segmenter, typed=typed, skip_bad=skip_bad):
+        for portion in found.portions(parser.segmenter, typed=typed, newlines=newlines, skip_bad=skip_bad):
             if pipe is None:
                 yield portion
             else:

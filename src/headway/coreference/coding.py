@@ -56,7 +56,7 @@ class CodedDocument(NamedTuple):
     label: Ints  # (W,) hashed, the same in all documents
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MentionCoder:
     """The numbering of every attribute's values, `values[attribute][value]`."""
 

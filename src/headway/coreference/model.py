@@ -23,7 +23,7 @@ from headway.saved_values import mapping, texts, whole_number
 _MOST = 1 << 31  # mentions or sentences of a document
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoreferenceModel:
     """Coder, sieves, features and weights; `about` says where they come from."""
 
@@ -36,6 +36,9 @@ class CoreferenceModel:
     kind: ClassVar[str] = "coreference"
     task: ClassVar[Task] = "coreference"
     requires = frozenset({"trees"})
+
+    def __repr__(self) -> str:
+        return f"<CoreferenceModel: {len(self.features.templates)} templates>"
 
     def predict(self, documents: Sequence[Document], options: Options, executor: Executor) -> list[Ints]:
         """The best tree over the mentions of each document, (M+1,) with heads[0] == -1.

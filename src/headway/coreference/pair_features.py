@@ -105,7 +105,7 @@ def stretch(coded: CodedDocument, antecedents: Antecedents, first: int = 1, last
     return Stretch(coded.codes, antecedents.antecedent[arcs], antecedents.atoms[arcs], start - start[0], first)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairFeatures:
     """Templates, each with a block of 2^bits weights."""
 

@@ -20,6 +20,7 @@ import numpy as np
 from headway import __version__
 from headway.archive import save_archive
 from headway.arrays import Floats, Ints
+from headway.card import Card, card_of, with_card
 from headway.coreference.antecedents import Sieves, right_arcs
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document, documents_checksum, read_documents
@@ -34,7 +35,8 @@ from headway.errors import ArgumentError, TrainingError
 from headway.learning.latent_perceptron import LatentPerceptron
 from headway.learning.monitor import Monitor, Show
 from headway.models.protocol import Options
-from headway.models.registry import open_archive, read_model
+from headway.models.registry import damage_reported, open_archive, read_model
+from headway.named_models import path_of_model
 from headway.parallel import SERIAL
 
 Source = str | os.PathLike[str] | Iterable[Document]
@@ -50,9 +52,10 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Resolver:
-    """Finds the clusters of documents with a trained model."""
+    """Finds the clusters of documents with a trained model; `card` has its licence and scores, if there is one."""
 
     model: CoreferenceModel
+    card: Card | None = None
 
     @classmethod
     def train(cls, train: Source, dev: Source | None = None, *, show: Show | None = None, **settings: Any) -> Resolver:
@@ -84,13 +87,17 @@ class Resolver:
         return cls(CoreferenceModel(coder, sieves, trees.features, best, about))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Resolver:
-        """A resolver saved earlier. Loading checks everything and never runs code from the file."""
-        return cls(read_model(open_archive(path, "coreference"), path))
+    def load(cls, model: str | os.PathLike[str]) -> Resolver:
+        """A resolver by name, or one saved earlier. Loading checks everything and never runs code from the file."""
+        path = path_of_model(model)
+        archive = open_archive(path, "coreference")
+        with damage_reported(str(path)):
+            card = card_of(archive.data)
+        return cls(read_model(archive, path), card)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file; an interruption leaves an existing file as it was."""
-        save_archive(self.model.to_archive(), path)
+        save_archive(with_card(self.model.to_archive(), self.card), path)
 
     def resolve(self, documents: Iterable[Document], *, find_mentions: bool = False) -> Iterator[Resolved]:
         """The clusters of each document's mentions, one document in memory at a time.

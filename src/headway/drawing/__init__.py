@@ -1,6 +1,6 @@
 """Drawings of trees, comparisons of two trees, probabilities of heads, and coreference, as SVG, PNG, PDF or text.
 
-    to_svg(tree_drawing(sentence))                                  # the text of an SVG file
+    to_svg(tree_drawing(sentence))                                  # the text of an SVG file; stacked_svg for several
     save_drawing(tree_drawing(sentence), "tree.pdf")                # with matplotlib, the extra `figures`
     print(tree_text(sentence))                                      # for a terminal
 
@@ -19,7 +19,7 @@ from headway.drawing.heatmap import heatmap_drawing
 from headway.drawing.latent_tree import MentionText
 from headway.drawing.matplotlib_export import save_drawing
 from headway.drawing.primitives import Drawing
-from headway.drawing.svg import to_svg
+from headway.drawing.svg import stacked_svg, to_svg
 from headway.drawing.terminal import tree_text
 from headway.drawing.trees import Agreement, agreement, comparison_drawing, tree_drawing
 
@@ -35,6 +35,7 @@ __all__ = [
     "coreference_page",
     "heatmap_drawing",
     "save_drawing",
+    "stacked_svg",
     "to_svg",
     "tree_drawing",
     "tree_text",

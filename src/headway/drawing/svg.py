@@ -6,12 +6,15 @@ The same drawing gives the same bytes: two decimals everywhere, attributes in a 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import accumulate
 from xml.sax.saxutils import escape, quoteattr
 
 from headway.drawing.primitives import Cubic, Drawing, Group, Line, Mark, Move, Path, Point, Polygon, Rectangle, Text
 from headway.drawing.text_width import text_width
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'DejaVu Sans', sans-serif"
+_END = "</svg>\n"
 _HALO = 1.5  # beyond the letters
 _ASCENT, _DESCENT = 0.75, 0.25  # of letters, as a share of their size
 _LETTERS = {Move: "M", Line: "L", Cubic: "C"}
@@ -45,7 +48,23 @@ def to_svg(drawing: Drawing, *, background: str | None = "white") -> str:
             lines.append("</g>")
         else:
             lines += _mark(mark, background)
-    return "\n".join([*lines, "</svg>", ""])
+    return "\n".join([*lines, _END])
+
+
+def stacked_svg(drawings: Sequence[Drawing], title: str) -> str:
+    """Some drawings one below the other, as the text of one SVG file.
+
+    >>> re.findall("height=[^ ]*|y=[^ ]*", stacked_svg([Drawing(20, 10, (), "One", "")] * 2, "Two"))
+    ['height="20"', 'y="0"', 'height="10"', 'height="10"', 'y="10"', 'height="10"', 'height="10"']
+    """
+    tops = accumulate((drawing.height for drawing in drawings), initial=0.0)
+    pieces = [
+        to_svg(drawing).replace("<svg ", f'<svg y="{_number(top)}" ', 1)
+        for drawing, top in zip(drawings, tops, strict=False)
+    ]
+    width, height = max((each.width for each in drawings), default=0.0), sum(each.height for each in drawings)
+    sheet = to_svg(Drawing(width, height, (), title, ""), background=None)
+    return f"{sheet.removesuffix(_END)}{''.join(pieces)}{_END}"
 
 
 def _mark(mark: Mark, background: str | None) -> list[str]:

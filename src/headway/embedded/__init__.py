@@ -1,20 +1,16 @@
-"""The models that come with Headway: `en`, described in docs/models/en.md (from UD English-EWT, CC BY-SA 4.0)."""
+"""The models that come with Headway. Their licences are in LICENCE.md, in this folder and in the wheel's metadata."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 
 
-def embedded_model(name: str | os.PathLike[str]) -> Path | None:
-    """The file of a model that comes with Headway; None for any other name, which is a path.
+def embedded_models() -> dict[str, Path]:
+    """The files of these models by name.
 
-    >>> embedded_model("en").name, embedded_model("en.headway"), embedded_model("xx")
-    ('en.headway', None, None)
+    >>> embedded_models()["en"].name
+    'en.headway'
     """
-    if not isinstance(name, str) or not name.isalpha():
-        return None
-    path = _FOLDER / f"{name}.headway"
-    return path if path.is_file() and not Path(name).exists() else None
+    return {path.stem: path for path in _FOLDER.glob("*.headway")}

@@ -58,7 +58,7 @@ from headway.inference.jit import kernel, part
 from headway.parallel import SERIAL, Executor, run_slices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ArcFeatures(HashedFeatures):
     """Templates compiled for a coder: `size` weights in all."""
 

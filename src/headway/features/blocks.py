@@ -50,7 +50,7 @@ class Block:
         return cls(template, bits, len(keys), len(keys) - slots)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HashedFeatures:
     """Templates with a block of weights for each."""
 

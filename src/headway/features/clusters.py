@@ -20,7 +20,7 @@ from headway.treebank.streams import READ_ERRORS, open_source
 NO_PATH = "_"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Clusters:
     """The path of every word that has one."""
 

@@ -42,7 +42,7 @@ class CodedNodes(NamedTuple):
     feats: Codes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Coded:
     """A batch of sentences: `roots[i]` is the column of sentence i's root, `lengths[i]` its number of words."""
 
@@ -58,7 +58,7 @@ class Coded:
         return Coded(self.nodes, self.roots[which], self.lengths[which])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Coder:
     """The numbering of every field's values, `fields[name][value]`, and of single features, `feats[feature]`."""
 

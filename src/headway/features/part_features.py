@@ -64,7 +64,7 @@ class CompiledParts(NamedTuple):
     drop: Keys  # (T,) 64 - bits: what is shifted out of the key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PartFeatures(HashedFeatures):
     """Templates over `roles` compiled for a coder: `size` weights in all."""
 

@@ -45,7 +45,7 @@ class _Table(NamedTuple):
     high: Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RuleFeatures:
     """K rules over coded sentences: targets from `low` to `high`, `weights`, and `units`, how many words (or
     sentences) each rule speaks of in all of them; (K,) each. `known` are the tags of the coder."""

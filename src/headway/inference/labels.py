@@ -97,6 +97,16 @@ class LabelledTreeDistribution:
         result: Floats = share * (arcs[..., None] + self.arc_marginals[..., None] * (values - mean[..., None]))
         return result
 
+    @property
+    def mean(self) -> Floats:
+        """`marginals`, by the name torch's distributions give it."""
+        return self.marginals
+
+    @property
+    def mode(self) -> tuple[Ints, Ints]:
+        """`argmax()`, by the name torch's distributions give it."""
+        return self.argmax()
+
     def argmax(self) -> tuple[Ints, Ints]:
         """Heads and labels of the best labelled tree; labels are -1 for the root and for padding."""
         with np.errstate(invalid="ignore"):
@@ -136,8 +146,14 @@ class LabelledTreeDistribution:
         label_entropy = -(share * np.log(share, where=share > 0, out=np.zeros_like(share))).sum(-1)
         return self.arcs.entropy + (self.arc_marginals * label_entropy).sum(axis=(-2, -1))
 
-    def sample(self, k: int, rng: np.random.Generator | int) -> tuple[Ints, Ints]:
-        """k independent labelled trees: heads and labels, each (k, n+1) or (B, k, N+1)."""
+    def sample(self, k: int | None = None, rng: np.random.Generator | int | None = None) -> tuple[Ints, Ints]:
+        """k independent labelled trees: heads and labels, each (k, n+1) or (B, k, N+1). Without k one, (n+1,) each.
+
+        `rng` is a generator or a seed; without it, every call draws other trees.
+        """
+        if k is None:
+            one, its_labels = self.sample(1, rng)
+            return one[..., 0, :], its_labels[..., 0, :]
         generator = as_generator(rng)
         heads = self.arcs.sample(k, generator)
         words = np.arange(heads.shape[-1])

@@ -271,7 +271,7 @@ def _tree_sum(
     """
     total, all_safe = 0.0, True
     for inside in (True, False):
-        count = 0
+        count = int(np.int64(0))  # a mere constant would have Numba compile `solve` twice
         for m in range(1, n + 1):
             if core[m] == inside:
                 words[count] = m

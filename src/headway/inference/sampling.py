@@ -37,8 +37,8 @@ _PATIENCE = 100
 _CHUNK = 1024
 
 
-def as_generator(rng: np.random.Generator | int) -> np.random.Generator:
-    """A generator as it is, or one from a seed."""
+def as_generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """A generator as it is, or one from a seed; without either, a new one that nobody can foresee."""
     try:
         return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
     except (TypeError, ValueError):

@@ -74,11 +74,12 @@ def best_tree(
     heads: Ints,
 ) -> bool:
     """One sentence's best heads of the class; False if there are none. The arrays before `heads` are workspace."""
-    ok = arborescence(scores, n, False, enter, via, value, index, heads)
-    if ok and single_root and not _one_root(heads, n):
-        ok = arborescence(scores, n, True, enter, via, value, index, heads)
-        ok = ok and _one_root(heads, n)
-    return ok
+    for attempt in range(1 + single_root):
+        if not arborescence(scores, n, attempt > 0, enter, via, value, index, heads):
+            return False
+        if not single_root or _one_root(heads, n):
+            return True
+    return False
 
 
 @part

@@ -112,9 +112,19 @@ class TreeDistribution:
         """Which cells of `scores` are arcs that some tree might have: not padding, not forbidden."""
         return self._unbatch(allowed(self._batch))  # type: ignore[no-any-return]
 
+    @property
+    def mean(self) -> Floats:
+        """`marginals`, by the name torch's distributions give it: the mean of a tree as a matrix of zeros and ones."""
+        return self.marginals
+
     def argmax(self) -> Ints:
         """Heads of the best tree; padding is -1."""
         return self._unbatch(self._best)  # type: ignore[no-any-return]
+
+    @property
+    def mode(self) -> Ints:
+        """`argmax()`, by the name torch's distributions give it."""
+        return self.argmax()
 
     @property
     def max(self) -> Any:
@@ -217,8 +227,13 @@ class TreeDistribution:
         log_z = self._sums(as_batch(powers, self._batch.lengths))
         return self._unbatch((log_z - alpha * self._log_z) / (1.0 - alpha))
 
-    def sample(self, k: int, rng: np.random.Generator | int) -> Ints:
-        """k exact, independent trees: (k, n+1), or (B, k, N+1) padded with -1."""
+    def sample(self, k: int | None = None, rng: np.random.Generator | int | None = None) -> Ints:
+        """k exact, independent trees: (k, n+1), or (B, k, N+1) padded with -1. Without k one tree, (n+1,) or (B, N+1).
+
+        `rng` is a generator or a seed; without it, every call draws other trees.
+        """
+        if k is None:
+            return self.sample(1, rng)[..., 0, :]
         generator, k = sampling.as_generator(rng), as_count(k, "k", least=0)
         size, nodes = self._batch.scores.shape[:2]
         result = np.full((size, k, nodes), -1, dtype=np.int64)
@@ -228,7 +243,7 @@ class TreeDistribution:
             result[b, :, inside] = sampling.sample(sentence, mu, k, generator, self.trees, self._executor)
         return self._unbatch(result)  # type: ignore[no-any-return]
 
-    def sample_without_replacement(self, k: int, rng: np.random.Generator | int) -> Any:
+    def sample_without_replacement(self, k: int, rng: np.random.Generator | int | None = None) -> Any:
         """min(k, number of trees) distinct trees in the order drawn; for a batch, a list of such arrays."""
         generator = sampling.as_generator(rng)
         self._log_z  # noqa: B018  raises NoTreeError if there is nothing to draw

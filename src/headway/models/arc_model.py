@@ -37,7 +37,7 @@ from headway.parallel import Executor
 from headway.treebank import Sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ArcModel:
     """A coder, a scorer of arcs and a decoder of trees; `after` labels them unless the scorer does (`joint`).
 
@@ -53,6 +53,9 @@ class ArcModel:
 
     kind: ClassVar[str] = "arc"
     task: ClassVar[Task] = "parsing"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.trees}>"
 
     @property
     def trees(self) -> TreeClass:

@@ -20,7 +20,7 @@ from headway.features.coding import Coded
 from headway.parallel import SERIAL, Executor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ArcScorer:
     """Scores of arcs; `joint` is None unless labels are chosen with the tree."""
 

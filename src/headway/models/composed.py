@@ -18,6 +18,7 @@ from headway.features.coding import Coded, Coder
 from headway.inference.batch import groups_by_length
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
+from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Options, Prediction
 from headway.parallel import Executor
 from headway.treebank import Sentence
@@ -56,8 +57,8 @@ class Labeller(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def choose(self, batch: Coded, heads: Ints, scores: Any) -> Ints:
-        """The number of every word's label, (B, N+1), for heads (B, N+1), padded with -1."""
+    def choose(self, batch: Coded, heads: Ints, scores: Any) -> ChosenLabels:
+        """Every word's label, (B, N+1), for heads (B, N+1), padded with -1."""
         ...
 
 
@@ -78,22 +79,19 @@ def predict_composed(
         scores = scorer.scores(batch, executor)
         trees = decoder.decode(scores, batch.lengths, options, executor)
         labels = named_labels(labeller, batch, [tree.heads for tree in trees], scores)
-        for i, tree, names in zip(which.tolist(), trees, labels, strict=True):
-            found[i] = Prediction(tree.heads, names, tree.distribution, tree.status, tree.gap)
+        for i, tree, own in zip(which.tolist(), trees, labels, strict=True):
+            found[i] = Prediction(
+                tree.heads, own.names, tree.distribution, tree.status, tree.gap, label_probabilities=own.probabilities
+            )
     return [found[i] for i in range(len(sentences))]
 
 
-def named_labels(
-    labeller: Labeller | None, batch: Coded, heads: Sequence[Ints], scores: Any
-) -> Sequence[tuple[str | None, ...] | None]:
-    """The labels of some trees by name, labels[0] being None; None for each where there is no labeller."""
+def named_labels(labeller: Labeller | None, batch: Coded, heads: Sequence[Ints], scores: Any) -> list[NamedLabels]:
+    """The labels of some trees by name; without a labeller, there are none."""
     if labeller is None:
-        return [None] * len(heads)
+        return [NamedLabels()] * len(heads)
     padded = np.full((len(heads), int(batch.lengths.max(initial=0)) + 1), -1, np.int64)
     for row, own in zip(padded, heads, strict=True):
         row[: len(own)] = own
     chosen = labeller.choose(batch, padded, scores)
-    return [
-        (None, *(labeller.names[label] for label in row[1 : len(own)].tolist()))
-        for row, own in zip(chosen, heads, strict=True)
-    ]
+    return [chosen.named(labeller.names, np.s_[b, 1 : len(own)]) for b, own in enumerate(heads)]

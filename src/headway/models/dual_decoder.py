@@ -38,7 +38,7 @@ class PartScores:
     pruned: Pruned
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PrunedPartScorer:
     """A pruner that leaves a few heads per word, and a scorer of the parts these make."""
 

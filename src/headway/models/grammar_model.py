@@ -87,7 +87,7 @@ def tags_of(sentence: Sentence, column: Column) -> Sequence[str]:
     return fine_tags(sentence) if column == "xpos" else sentence.upos
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grammar:
     """What gives trees their probabilities; `deterministic` and `lexical` may be absent."""
 
@@ -114,7 +114,7 @@ def factors_of(
     return lexical.factors(sentences, [tags_of(sentence, column) for sentence in sentences])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GrammarDistribution:
     """The posterior of one sentence's derivations, brought into [0, 1] where a spectral grammar leaves it."""
 
@@ -148,7 +148,7 @@ class GrammarDistribution:
         return min(log_weight - self.posterior.log_partition, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GrammarModel:
     """A grammar, and what labels its trees."""
 
@@ -160,6 +160,9 @@ class GrammarModel:
 
     kind: ClassVar[str] = "grammar"
     task: ClassVar[Task] = "parsing"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.trees}>"
 
     @property
     def trees(self) -> TreeClass:
@@ -203,7 +206,7 @@ class GrammarModel:
         for which in groups_by_length(coded.lengths, BATCH_CELLS):
             names = named_labels(self.labeller, coded.some(which), [heads[i] for i in which.tolist()], None)
             for i, own in zip(which.tolist(), names, strict=True):
-                found[i] = own
+                found[i] = own.names
         return found
 
     def describe(self) -> Description:

@@ -46,7 +46,7 @@ from headway.saved_values import number, whole_number
 from headway.treebank import Sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HigherOrderModel:
     """A coder, a scorer of parts behind its pruner, a decoder with proofs, and a labeller."""
 
@@ -58,6 +58,9 @@ class HigherOrderModel:
 
     kind: ClassVar[str] = "higher-order"
     task: ClassVar[Task] = "parsing"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.trees}>"
 
     @property
     def trees(self) -> TreeClass:

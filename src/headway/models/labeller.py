@@ -22,6 +22,7 @@ from headway.features.coding import Coded, Coder
 from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import load_templates
 from headway.inference.jit import kernel
+from headway.models.labelling import ChosenLabels
 from headway.models.root_labels import mask_labels
 from headway.parallel import SERIAL, Executor
 
@@ -36,7 +37,7 @@ class CodedArcs(NamedTuple):
     heads: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LabelScorer:
     """Scores the labels of given arcs; `around` is None where only the arc itself counts."""
 
@@ -90,7 +91,7 @@ class LabelScorer:
             self.around.add(others, coded, parts, rows[heads.ravel() >= 0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AfterLabels:
     """Labels chosen after the tree, arc by arc; those of `roots` on the root's children, and only there."""
 
@@ -102,11 +103,13 @@ class AfterLabels:
     def names(self) -> tuple[str, ...]:
         return self.scorer.labels
 
-    def choose(self, batch: Coded, heads: Ints, scores: Any) -> Ints:
-        """The number of every word's label; the scores that the tree was chosen by do not matter."""
+    def choose(self, batch: Coded, heads: Ints, scores: Any) -> ChosenLabels:
+        """Every word's label; the scores that the tree was chosen by do not matter.
+
+        A perceptron's scores only order the labels, on no scale: they are not made into probabilities.
+        """
         found = self.scorer.scores(self.weights, CodedArcs(batch, heads))
-        chosen: Ints = mask_labels(found, heads, self.names, self.roots).argmax(axis=-1)
-        return chosen
+        return ChosenLabels(mask_labels(found, heads, self.names, self.roots).argmax(axis=-1), None)
 
 
 def _tree_rows(heads: Ints) -> Ints:

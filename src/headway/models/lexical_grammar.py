@@ -88,7 +88,7 @@ class Levels(NamedTuple):
     bare: Level
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LexicalGrammar:
     """P(a | h, d, state) for every modifier a; `tags` and `words` number what was seen in training, from 2."""
 

@@ -47,7 +47,7 @@ class PrunedBatch(NamedTuple):
         return [self.arc_start[-1], *(len(listed.nodes) for listed in self.others.values())]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PartScorer:
     """Scores parts from weights; `others` has features for each kind of part the model has, in the order of KINDS."""
 

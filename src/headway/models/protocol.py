@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from headway.archive import Archive
-from headway.arrays import Ints, TreeClass
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import TrainingError
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
@@ -44,6 +44,7 @@ class Prediction:
 
     `floored` counts the arcs whose marginal was negative, and too small to count, before they became probabilities.
     `columns` has the lemmas, upos, xpos or feats that a model predicts with the tree, by the name of the column.
+    `label_probabilities` (n+1,) are P(label | arc), 1 for the root; None where the model has no such probabilities.
     """
 
     heads: Ints
@@ -53,6 +54,7 @@ class Prediction:
     gap: float = 0.0
     floored: tuple[int, int] = (0, 0)
     columns: Mapping[str, tuple[str, ...]] | None = None
+    label_probabilities: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Description:
     """What `headway info` prints of a model: rows of name and value, then tables; `data` is the same for JSON.
 
@@ -73,6 +75,9 @@ class Description:
     tables: tuple[Table, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     templates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Description: {', '.join(f'{name} {value}' for name, value in self.rows[:2])}>"
 
 
 Given = TypeVar("Given", contravariant=True)

@@ -48,7 +48,7 @@ class Pruned(NamedTuple):
     marginals: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pruner:
     """A trained log-linear model of arcs without labels, over the trees of one class, and how much it may cut."""
 

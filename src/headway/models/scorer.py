@@ -35,7 +35,7 @@ class Scorer(Protocol[Batch]):
 S = TypeVar("S", bound=Scorer[Any])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained(Generic[S]):
     """A scorer with its weights."""
 

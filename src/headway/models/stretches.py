@@ -112,6 +112,7 @@ class _Tree:
     def __init__(self, n: int) -> None:
         self.heads = np.full(n + 1, -1, np.int64)
         self._labels: list[str | None] = [None] * (n + 1)
+        self._label_probabilities: Floats | None = None
         self._arcs = np.ones(n + 1)
         self._log_probability = 0.0
         self._floored = np.zeros(2, np.int64)
@@ -129,6 +130,10 @@ class _Tree:
         if found.labels is not None:
             for word, label in zip(words.tolist(), found.labels[1:], strict=True):
                 self._labels[word] = label
+        if found.label_probabilities is not None:
+            if self._label_probabilities is None:
+                self._label_probabilities = np.ones(len(self.heads))
+            self._label_probabilities[words] = found.label_probabilities[1:]
 
     def _keep(self, words: Ints, columns: Mapping[str, tuple[str, ...]]) -> None:
         for name, column in columns.items():
@@ -146,6 +151,7 @@ class _Tree:
             np.inf,
             (negative, tiny),
             {name: tuple(column) for name, column in self._columns.items()} or None,
+            self._label_probabilities,
         )
 
 

@@ -18,6 +18,7 @@ from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.tree_distribution import TreeDistribution
 from headway.models.arc_scorer import ArcScorer
 from headway.models.composed import DecodedTree
+from headway.models.labelling import ChosenLabels, most_probable
 from headway.models.protocol import Options
 from headway.models.root_labels import mask_arc_labels
 from headway.models.scorer import Trained
@@ -69,11 +70,10 @@ class JointLabels:
 
     names: tuple[str, ...]
 
-    def choose(self, batch: Coded, heads: Ints, scores: Floats) -> Ints:
-        """The number of every word's label."""
+    def choose(self, batch: Coded, heads: Ints, scores: Floats) -> ChosenLabels:
+        """Every word's label, and its probability in the distribution over labelled trees."""
         b, m = np.indices(heads.shape)
-        chosen: Ints = scores[b, heads, m].argmax(axis=-1)
-        return chosen
+        return most_probable(scores[b, heads, m])
 
 
 def _sum_labels(scores: Floats) -> Floats:

@@ -23,6 +23,7 @@ from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import ArchiveError, ArgumentError
 from headway.inference import TreeDistribution
 from headway.inference.batch import one_sentence
+from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import possible_labels
 from headway.neural.model import NeuralModel, cells
@@ -45,7 +46,7 @@ def device_of(name: str) -> torch.device | None:
     return torch.device("cuda" if name == "auto" else name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeviceModel:
     """The same model, on a device."""
 
@@ -57,6 +58,9 @@ class DeviceModel:
     kind: ClassVar[str] = NeuralModel.kind
     task: ClassVar[Task] = NeuralModel.task
     sentences_at_once: ClassVar[int] = 4_096
+
+    def __repr__(self) -> str:
+        return f"<DeviceModel: {self.trees}, on {self.device}>"
 
     @classmethod
     def of(cls, model: NeuralModel, device: torch.device) -> DeviceModel:
@@ -133,6 +137,7 @@ class DeviceModel:
         rows, words = (self._sent(np.concatenate(parts)) for parts in cells(lengths))
         if nodes == 1:
             arcs, chosen = torch.zeros(len(which), 1, 1), torch.zeros(2 + len(self.model.tasks.tags), 0)
+            shares = torch.zeros(0)
         else:
             inputs = {name: self._sent(array) for name, array in reading.batch(which).items()}
             found = self.network.run(inputs)
@@ -140,9 +145,10 @@ class DeviceModel:
             arcs = found["arcs"] / self.model.temperature
             trees = DeviceTrees(arcs, self._sent(lengths), **self.trees._asdict(), validate_args=False)
             heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
-            labels = self._labels(found, heads, rows, words)
+            labels, shares = self._labels(found, heads, rows, words)
             chosen = torch.stack([heads, labels, *self._values(found, rows, words)])
-        return _Pending(which, lengths, self.trees, self.device, _coming(arcs), _coming(chosen.int()), _signal(arcs))
+        coming = _coming(arcs), _coming(chosen.int()), _coming(shares)
+        return _Pending(which, lengths, self.trees, self.device, *coming, _signal(arcs))
 
     def _sent(self, array: NDArray[Any]) -> Tensor:
         made = torch.from_numpy(np.ascontiguousarray(array))
@@ -155,11 +161,11 @@ class DeviceModel:
         if not fits or (self.model.tasks.tags and found["tags"].shape[2] != self.model.tasks.width):
             raise _misshapen()
 
-    def _labels(self, found: Mapping[str, Tensor], heads: Tensor, rows: Tensor, words: Tensor) -> Tensor:
-        """The number of each word's label."""
+    def _labels(self, found: Mapping[str, Tensor], heads: Tensor, rows: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """The number of each word's label, and P(label | arc)."""
         names = self.model.tasks.labels
         if self.labels is None:
-            return torch.zeros_like(heads)
+            return torch.zeros_like(heads), torch.zeros(0, device=heads.device)
         own, above = found["label_modifiers"][rows, words], found["label_heads"][rows, heads.clamp(min=0)]
         pairs = zip(above.split(_ROWS), own.split(_ROWS), strict=True)
         scores = torch.cat([self.labels.run({"heads": h, "modifiers": m})["labels"] for h, m in pairs])
@@ -168,7 +174,7 @@ class DeviceModel:
         possible = possible_labels(names, self.model.roots)
         if possible is not None:
             scores = scores.masked_fill(~self._sent(possible)[(heads == 0).long()], -torch.inf)
-        return scores.argmax(dim=1)
+        return scores.argmax(dim=1), (scores.double() / self.model.label_temperature).softmax(dim=1).amax(dim=1)
 
     def _values(self, found: Mapping[str, Tensor], rows: Tensor, words: Tensor) -> list[Tensor]:
         """The number of each word's best value, task by task."""
@@ -180,15 +186,19 @@ class DeviceModel:
 
     def _predictions(self, forms: Sequence[str], batch: _Batch) -> Iterator[Prediction]:
         tasks = self.model.tasks
-        heads, labels, *values = batch.chosen
-        names = [tasks.labels[k] for k in labels.tolist()] if self.labels is not None else None
+        heads, numbers, *values = batch.chosen
+        if self.labels is not None and not np.isfinite(batch.shares).all():
+            raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+        chosen = ChosenLabels(numbers, batch.shares)
         columns = tasks.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
         for b, (start, end) in enumerate(pairwise(accumulate(batch.lengths.tolist(), initial=0))):
+            labels = NamedLabels() if self.labels is None else chosen.named(tasks.labels, slice(start, end))
             yield Prediction(
                 np.concatenate([[-1], heads[start:end]]),
-                None if names is None else (None, *names[start:end]),
+                labels.names,
                 batch.distribution(b),
                 columns={name: column[start:end] for name, column in columns.items()} or None,
+                label_probabilities=labels.probabilities,
             )
 
 
@@ -202,22 +212,26 @@ class _Pending:
     device: torch.device
     arcs: Tensor
     chosen: Tensor
+    shares: Tensor
     signal: Any
 
     def arrived(self) -> _Batch:
         if self.signal is not None:
             self.signal.synchronize()
         arcs = self.arcs.numpy().astype(np.float64)
-        return _Batch(arcs, self.lengths, self.chosen.numpy().astype(np.int64), self.trees, self.device)
+        chosen = self.chosen.numpy().astype(np.int64)
+        return _Batch(arcs, self.lengths, chosen, self.shares.numpy(), self.trees, self.device)
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Arc scores (B, N+1, N+1), and for all words one after the other: head, label, one number for every task."""
+    """Arc scores (B, N+1, N+1), and for all words one after the other: head, label, one number for every task; and the
+    probability of the label."""
 
     arcs: Floats
     lengths: Ints
     chosen: Ints
+    shares: Floats
     trees: TreeClass
     device: torch.device
 

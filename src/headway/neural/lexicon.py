@@ -27,7 +27,7 @@ WIDTHS = {"characters": MOST_CHARACTERS, "feats": _MOST_FEATS}  # of the columns
 COLUMNS = ("words", "characters", "lemmas", "upos", "xpos", "feats")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LexiconReader:
     """The values of each column that is read, in the order of their numbers, from `FIRST` on."""
 

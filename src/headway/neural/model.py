@@ -2,7 +2,8 @@
 
     sentences --reader--> batches --network--> arc scores --decoder--> trees --network--> labels
 
-Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017).
+Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017); label
+scores by one of their own.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.archive import Archive
-from headway.arrays import Ints, TreeClass
+from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import ArchiveError, printable
 from headway.extras import require_extra
-from headway.models.composed import DecodedTree
 from headway.models.description import labels_table
+from headway.models.labelling import NamedLabels, most_probable
 from headway.models.protocol import Description, Options, Prediction, Task, TreeModel
 from headway.models.root_labels import mask_labels, roots_of
 from headway.models.saved import about_of, trees_of
@@ -33,7 +34,7 @@ from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
 from headway.parallel import Executor
 from headway.saved_values import mapping, number
-from headway.treebank import Sentence
+from headway.treebank import Sentence, require_tree
 
 Outputs = Mapping[str, NDArray[np.float32]]
 
@@ -45,7 +46,7 @@ _MOST = 256  # subwords of a batch, padding included: what is fastest
 _ROWS = 128  # words whose labels are scored at once: their products fit the cache
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NeuralModel:
     """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children."""
 
@@ -57,9 +58,13 @@ class NeuralModel:
     about: Mapping[str, Any]
     roots: tuple[str, ...] = ()
     temperature: float = 1.0
+    label_temperature: float = 1.0
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.trees}>"
 
     @classmethod
     def of_graphs(
@@ -72,6 +77,7 @@ class NeuralModel:
         about: Mapping[str, Any],
         roots: tuple[str, ...] = (),
         temperature: float = 1.0,
+        label_temperature: float = 1.0,
     ) -> NeuralModel:
         """A model of what `headway.neural.export` makes; a ValueError where the graphs do not fit the rest."""
         if (labels is None) != (not tasks.labels):
@@ -90,6 +96,7 @@ class NeuralModel:
             about,
             roots,
             temperature,
+            label_temperature,
         )
 
     @property
@@ -154,20 +161,49 @@ class NeuralModel:
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]
         rows, words = (np.concatenate(parts) for parts in cells(lengths))
-        labels = self._labels(trees, outputs, rows, words) if self.labels and len(rows) else None
+        heads = np.concatenate([np.zeros(0, np.int64), *(tree.heads[1:] for tree in trees)])
+        scores = self._label_scores(heads, outputs, rows, words)
+        chosen = None if scores is None else most_probable(scores / self.label_temperature)
         forms = [form for sentence in sentences for form in sentence.forms]
         columns = self.tasks.columns(forms, self._values(outputs["tags"][rows, words])) if self.tasks.tags else {}
         found = []
         for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
-            names = None if self.labels is None else (None, *(labels[start:end] if labels else ()))
+            labels = NamedLabels() if chosen is None else chosen.named(self.tasks.labels, slice(start, end))
             own = {name: column[start:end] for name, column in columns.items()} or None
-            found.append(Prediction(tree.heads, names, tree.distribution, tree.status, tree.gap, columns=own))
+            found.append(
+                Prediction(
+                    tree.heads,
+                    labels.names,
+                    tree.distribution,
+                    tree.status,
+                    tree.gap,
+                    columns=own,
+                    label_probabilities=labels.probabilities,
+                )
+            )
         return found
 
-    def _labels(self, trees: Sequence[DecodedTree], outputs: Outputs, rows: Ints, words: Ints) -> list[str]:
-        """The label of every word, one sentence after the other; `rows` and `words` say where each is in the batch."""
-        assert self.labels is not None
-        heads = np.concatenate([tree.heads[1:] for tree in trees])
+    def label_scores(self, given: Sequence[Sentence]) -> Floats:
+        """The scores (M, L) of labels for the words of all sentences, which have trees; -inf where the head rules one
+        out."""
+        reading, found = self.reader.read(given), [np.zeros((0, len(self.tasks.labels)))] * len(given)
+        for which in groups_by_size(reading.sizes, _MOST):
+            outputs = self._scores(reading.batch(which), reading.lengths[which])
+            for row, i in enumerate(which.tolist()):
+                heads = require_tree(given[i])[1:]
+                scores = self._label_scores(heads, outputs, np.full(len(heads), row), np.arange(1, len(heads) + 1))
+                found[i] = found[i] if scores is None else scores
+        return np.concatenate(found)
+
+    def _label_scores(self, heads: Ints, outputs: Outputs, rows: Ints, words: Ints) -> Floats | None:
+        """The scores (M, L) of labels for words with these heads, -inf where a head rules one out; None without labels.
+
+        `rows` and `words` say where each word is in the batch.
+        """
+        if self.labels is None:
+            return None
+        if not len(rows):
+            return np.zeros((0, len(self.tasks.labels)))
         own, above = outputs["label_modifiers"][rows, words], outputs["label_heads"][rows, heads]
         scores = np.concatenate(
             [
@@ -180,7 +216,9 @@ class NeuralModel:
         names = self.tasks.labels
         if scores.shape != (len(rows), len(names)):
             raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
-        return [names[k] for k in mask_labels(scores, heads, names, self.roots).argmax(axis=1).tolist()]
+        if not np.isfinite(scores).all():
+            raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+        return mask_labels(scores.astype(np.float64), heads, names, self.roots)
 
     def _values(self, scores: NDArray[np.float32]) -> dict[str, Ints]:
         """The number of the best value of every word (M, K), by task."""
@@ -214,6 +252,7 @@ class NeuralModel:
                 "reads": self.reader.description,
                 "bytes": weights,
                 "temperature": self.temperature,
+                "label_temperature": self.label_temperature,
                 "tags": sizes.get("upos", sizes.get("xpos", 0)),
             },
         )
@@ -227,6 +266,7 @@ class NeuralModel:
             "tasks": self.tasks.to_data(),
             "roots": list(self.roots),
             "temperature": self.temperature,
+            "label_temperature": self.label_temperature,
         }
         graphs = {"network": self.network, "labels": self.labels}
         arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
@@ -238,9 +278,8 @@ class NeuralModel:
         data = archive.data
         reader = mapping(data["reader"], "the reader")
         tasks = Tasks.from_data(mapping(data["tasks"], "the tasks"))
-        temperature = number(data["temperature"], "the temperature")
-        if not 1e-6 <= temperature <= 1e6:
-            raise ValueError(f"the temperature is {temperature:g}, which no calibration gives")
+        temperature = _temperature(data["temperature"])
+        label_temperature = _temperature(data.get("label_temperature", 1.0))  # older models have none
         return cls.of_graphs(
             _READERS[reader["kind"]].from_data(reader),
             tasks,
@@ -250,7 +289,15 @@ class NeuralModel:
             about_of(data),
             roots_of(data, tasks.labels),
             temperature,
+            label_temperature,
         )
+
+
+def _temperature(saved: Any) -> float:
+    temperature = number(saved, "the temperature")
+    if not 1e-6 <= temperature <= 1e6:
+        raise ValueError(f"the temperature is {temperature:g}, which no calibration gives")
+    return temperature
 
 
 def _encoder_row(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

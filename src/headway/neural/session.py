@@ -15,7 +15,6 @@ from llvmlite.binding import get_host_cpu_features  # type: ignore[import-untype
 from numpy.typing import NDArray
 
 from headway.errors import ArchiveError
-from headway.extras import require_extra
 from headway.neural.graph_check import check_graph
 
 _MOST_BYTES = 1 << 31
@@ -26,7 +25,6 @@ class Session:
     """`inputs` and `outputs` are the names that the graph must have, in any order."""
 
     def __init__(self, graph: bytes, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        require_extra("onnxruntime", "neural", "a neural model")
         if len(graph) > _MOST_BYTES:
             raise ValueError(f"the graph has {len(graph)} bytes, more than any network of Headway")
         check_graph(graph)

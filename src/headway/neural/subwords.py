@@ -11,6 +11,7 @@ all, some or none of its letters are capitals.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +26,7 @@ from headway.neural.reading import Inputs, padded
 from headway.saved_values import whole_number
 from headway.treebank import Sentence
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # no character, so no tokenizer takes it
 _MOST_PIECES = 16  # of a word: more than any but a URL has; the first and the last are what counts
 _REMEMBERED = 100_000  # words
 _NUMBERS = ("longest", "start", "end", "padding", "unknown")
@@ -37,7 +39,7 @@ class _Word(NamedTuple):
     shape: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SubwordReader:
     """`tokenizer` is the text of a tokenizer.json, `longest` how many subwords the encoder can read at once."""
 
@@ -92,8 +94,9 @@ class SubwordReader:
         if len(self._known) > _REMEMBERED:
             self._known.clear()
         new = sorted(forms - self._known.keys())
+        whole = [[_LONE_SURROGATE.sub("\ufffd", form)] for form in new]
         try:
-            cut = self._tokenizer.encode_batch([[form] for form in new], is_pretokenized=True)
+            cut = self._tokenizer.encode_batch(whole, is_pretokenized=True)
         except Exception as error:  # the tokenizer's library raises bare ones
             raise ArchiveError(f"the tokenizer cannot cut these words ({error!s:.80}); save the model again") from None
         for form, found in zip(new, cut, strict=True):

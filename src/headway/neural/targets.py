@@ -26,7 +26,7 @@ _REMEMBERED = 10_000  # edits of lemmas
 FEATURE = "feats:"  # before a feature's name, in the names of tasks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tasks:
     """The values of each task by name: `labels`, `upos`, `xpos`, `feats:Case` and its like, `lemmas`."""
 

@@ -38,6 +38,7 @@ from headway.neural.batching import Annotated, batch_of
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
 from headway.neural.fitting import Fitting, State, flat, unflat
+from headway.neural.label_temperature import with_label_temperature
 from headway.neural.lexicon import LexiconReader
 from headway.neural.losses import LOSSES, partial_log_likelihood
 from headway.neural.model import NeuralModel
@@ -127,6 +128,7 @@ def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: R
     int8 = model_of(prepared, settings, data, said, temperature, quantised=True)
     if data.dev is None:
         return int8
+    int8 = with_label_temperature(int8, data.dev) if rules is None else int8
     figures = {name: attachment(model, data.dev, run) for name, model in (("float32", float32), ("int8", int8))}
     return replace(int8, about={**said, "rounding": figures})
 

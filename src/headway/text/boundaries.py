@@ -41,7 +41,7 @@ def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
     kind = text.kind
     slots = np.zeros(MOST_FEATURES, np.int64)
     ends = np.zeros(len(kind), np.int64)
-    token = start = PAD
+    token = start = int(np.int64(PAD))  # a mere constant would have Numba compile the features twice
     words = 1
     for i in range(PAD, len(kind) - PAD):
         if kind[i] <= BREAK:

@@ -19,6 +19,8 @@ from headway.inference.jit import kernel, part
 Codes = NDArray[np.uint32]
 Bytes = NDArray[np.int8]  # weights of a classifier
 
+IGNORE, AUTO, KEEP = range(3)  # what a single line end is: a space, a space whose place is LINE_END, or a break
+LINE_END = -2
 PAD = 12  # characters of nothing on both sides of a text
 MOST_FEATURES = 80  # of a classifier
 _REACH = 40  # characters of a stretch that count
@@ -44,7 +46,7 @@ _POWERS = np.array([pow(_BASE, k, 1 << 64) for k in range(_REACH + 2 * PAD)], np
 class Characters(NamedTuple):
     """A text in which white space is one SPACE, with PAD breaks around every paragraph: none sees another's text."""
 
-    place: Ints  # of each character in the text, -1 for white space
+    place: Ints  # of each character in the text, -1 for white space, LINE_END for that with a line end in it
     kind: Ints  # its class
     raw: Ints  # prefix hashes of the characters,
     low: Ints  # in lower case,
@@ -85,19 +87,20 @@ def _page(number: int) -> Codes:
     return page
 
 
-def characters_of(text: str) -> Characters:
+def characters_of(text: str, newlines: int = IGNORE) -> Characters:
     """The text, squeezed."""
-    return _squeeze(*coded(text))
+    return _squeeze(*coded(text), newlines)
 
 
 @kernel
-def _squeeze(codes: Codes, entries: Codes) -> Characters:
-    return squeezed(codes, entries)
+def _squeeze(codes: Codes, entries: Codes, newlines: int) -> Characters:
+    return squeezed(codes, entries, newlines)
 
 
 @part
-def squeezed(codes: Codes, entries: Codes) -> Characters:
-    """White space with two line ends in it is a break, any other a space; none at the start and the end."""
+def squeezed(codes: Codes, entries: Codes, newlines: int) -> Characters:
+    """White space with two line ends in it (one, to keep them) is a break, any other a space; none at start and end."""
+    most = 0 if newlines == KEEP else 1  # line ends of a space
     n = len(codes)
     size = n + 2 * PAD
     for i in range(n):
@@ -125,10 +128,12 @@ def squeezed(codes: Codes, entries: Codes) -> Characters:
             i += 1
         if i == n:
             break
-        if lines > 1:
+        if lines > most:
             end += PAD
         else:
             kind[end] = SPACE
+            if lines and newlines == AUTO:
+                place[end] = LINE_END
             end += 1
     size = end + PAD
     for k in range(size):

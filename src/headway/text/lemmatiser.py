@@ -21,7 +21,7 @@ Rule = tuple[int, str, bool]
 _LONGEST = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lemmatiser:
     """`rules[tag][ending]` and `exceptions[tag][form]`; the tag is XPOS, or UPOS with FEATS where there is none."""
 

@@ -20,16 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
-from headway.errors import TrainingError
+from headway.errors import ArgumentError, TrainingError
 from headway.inference.jit import kernel
 from headway.text.boundaries import BOUNDARY_SLOTS, boundaries_of, learn_boundaries
-from headway.text.characters import BREAK, Bytes, Codes, characters_of, coded, squeezed
+from headway.text.characters import AUTO, BREAK, IGNORE, KEEP, Bytes, Characters, Codes, characters_of, coded, squeezed
+from headway.text.layouts import concatenated, laid_out, run_on
 from headway.text.sentence_ends import SENTENCE_SLOTS, learn_sentence_ends, sentence_ends_of, sentence_scores, tokens_in
 from headway.treebank.raw_text import (
     LONGEST_PARAGRAPH,
     NOTHING,
     TOKEN,
     WORD,
+    Newlines,
+    RawText,
     raw_text,
     sentence_from_tokens,
     split_paragraphs,
@@ -37,6 +40,7 @@ from headway.treebank.raw_text import (
 )
 from headway.treebank.sentence import Sentence
 
+NEWLINES: Mapping[str, int] = {"auto": AUTO, "keep": KEEP, "ignore": IGNORE}
 LONGEST = 1_000  # words of a sentence
 _MOST_WORDS = 16  # of a multiword token
 
@@ -50,6 +54,7 @@ class Segmenter:
     table: Mapping[str, tuple[str, ...]]  # multiword tokens in lower case, and their words
     most_words: int  # of a multiword token
     silent_hyphen: bool  # is a hyphen between the words of a multiword token part of neither?
+    reads_lines: bool = False  # did it learn what line ends mean? Those of before 1.1 did not
 
     @classmethod
     def learn(cls, sentences: Sequence[Sentence], *, seed: int = 0, passes: int = 5) -> Segmenter:
@@ -60,17 +65,16 @@ class Segmenter:
             raise TrainingError("there are no words to learn to split text from; give a treebank with sentences")
         multiword = _Multiword.of(sentences)
         source = raw_text(sentences, guess_spaces=not multiword.spaces_known)
-        text = characters_of(source.text)
-        ends = np.where(text.place >= 0, source.ends[text.place], NOTHING).astype(np.int64)
-        space = text.kind <= BREAK
-        before_space = ~space & np.roll(space, -1)
-        ends[before_space] = np.maximum(ends[before_space], TOKEN)  # a word with spaces inside comes apart
+        text, ends = _known(source)
+        inside = (text.kind > BREAK) & np.roll(text.kind > BREAK, -1)
+        laid = [laid_out(source, seed=2 * seed + copy) for copy in range(2)]
         return cls(
-            _quantised(learn_boundaries(text, ends, np.flatnonzero(~space & ~before_space), seed, passes)),
-            _quantised(learn_sentence_ends(text, ends, seed, passes)),
+            _quantised(learn_boundaries(text, ends, np.flatnonzero(inside), seed, passes)),
+            _quantised(learn_sentence_ends(*_known(concatenated([source, run_on(source), *laid])), seed, passes)),
             multiword.table(),
             multiword.most_words,
             multiword.silent_hyphen,
+            reads_lines=True,
         )
 
     @staticmethod
@@ -78,16 +82,23 @@ class Segmenter:
         """Whether there is any text behind the sentences."""
         return any(token.form.strip() for sentence in sentences for token in tokens_of(sentence))
 
-    def sentences(self, text: str, offset: int = 0) -> list[Sentence]:
-        """The sentences of a text; TokenRange counts its characters from `offset`."""
+    def sentences(self, text: str, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
+        """The sentences of a text; TokenRange counts its characters from `offset`.
+
+        A blank line always ends a sentence. A single line end does where it looks like one ("auto"), always ("keep"),
+        or no more than a space does ("ignore").
+        """
+        if newlines not in NEWLINES:
+            raise ArgumentError(f"newlines is {newlines!r}; expected one of {', '.join(NEWLINES)}")
+        mode = IGNORE if newlines == "auto" and not self.reads_lines else NEWLINES[newlines]
         found: list[Sentence] = []
         for start, paragraph in [(0, text)] if len(text) <= LONGEST_PARAGRAPH else split_paragraphs([text]):
-            found += self._split(paragraph, offset + start, one=False)
+            found += self._split(paragraph, offset + start, mode)
         return found
 
     def sentence(self, text: str, offset: int = 0) -> Sentence:
         """All of the text as one sentence, however long."""
-        return next(self._split(text, offset, one=True), Sentence.from_words([]))
+        return next(self._split(text, offset, None), Sentence.from_words([]))
 
     def to_data(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """JSON and arrays for an archive. Four weights are one number there: archives do not compress single bytes."""
@@ -95,6 +106,7 @@ class Segmenter:
             "table": {token: list(words) for token, words in self.table.items()},
             "most_words": self.most_words,
             "silent_hyphen": self.silent_hyphen,
+            "reads_lines": self.reads_lines,
         }
         weights = {"boundaries": self.boundaries, "sentence_ends": self.sentence_ends}
         return data, {name: array.reshape(-1).view("<i4") for name, array in weights.items()}
@@ -105,7 +117,9 @@ class Segmenter:
         table, most_words, silent_hyphen = data["table"], data["most_words"], data["silent_hyphen"]
         if not isinstance(table, Mapping) or not all(map(_is_entry, table.items())):
             raise ValueError("the segmenter's table of multiword tokens is damaged")
-        if type(most_words) is not int or not 1 <= most_words <= _MOST_WORDS or type(silent_hyphen) is not bool:
+        reads_lines = data.get("reads_lines", False)
+        switches = type(silent_hyphen) is type(reads_lines) is bool
+        if type(most_words) is not int or not 1 <= most_words <= _MOST_WORDS or not switches:
             raise ValueError("the segmenter's settings are damaged")
         return cls(
             _unpacked(arrays["boundaries"], (BOUNDARY_SLOTS, 3)),
@@ -113,17 +127,23 @@ class Segmenter:
             {token: tuple(words) for token, words in table.items()},
             most_words,
             silent_hyphen,
+            reads_lines,
         )
 
-    def _split(self, text: str, offset: int, *, one: bool) -> Iterator[Sentence]:
-        """The sentences of a text; with `one`, everything as one sentence."""
+    def _split(self, text: str, offset: int, newlines: int | None) -> Iterator[Sentence]:
+        """The sentences of a text; everything as one sentence where nobody asks what line ends are."""
         codes, entries = coded(text)
         starts, ends, gaps, scores, cuts = _analyse(
-            codes, entries, self.boundaries, self.sentence_ends, self.most_words
+            codes,
+            entries,
+            IGNORE if newlines is None else newlines,
+            self.boundaries,
+            self.sentence_ends,
+            self.most_words,
         )
         found = list(self._with_words(text, zip(starts.tolist(), ends.tolist(), strict=True), cuts.tolist()))
         lasts = [len(found) - 1] if found else []
-        if not one:
+        if newlines is not None:
             counts = np.array([len(token.words) for token in found], np.int64)
             lasts = np.flatnonzero(sentence_ends_of(scores, gaps, counts, LONGEST)).tolist()
         spaces = (gaps > 0).tolist()
@@ -158,17 +178,27 @@ class Segmenter:
 
 @kernel
 def _analyse(
-    codes: Codes, entries: Codes, boundaries: Bytes, sentence_ends: Bytes, most_words: int
+    codes: Codes, entries: Codes, newlines: int, boundaries: Bytes, sentence_ends: Bytes, most_words: int
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """First character of every token and the one after its last, what follows it, and the score of a sentence end;
     and where words end inside tokens. One kernel for all, since most paragraphs are short.
     """
-    text = squeezed(codes, entries)
+    text = squeezed(codes, entries, newlines)
     ends = boundaries_of(text, boundaries, most_words)
     tokens = tokens_in(text, ends)
     scores = sentence_scores(text, tokens, sentence_ends)
     place = text.place
     return place[tokens.start], place[tokens.end - 1] + 1, tokens.gap, scores, place[np.flatnonzero(ends == WORD)] + 1
+
+
+def _known(source: RawText) -> tuple[Characters, Ints]:
+    """Training text as the classifiers see it, and what ends after each of its characters."""
+    text = characters_of(source.text, AUTO)
+    ends = np.where(text.place >= 0, source.ends[text.place], NOTHING).astype(np.int64)
+    space = text.kind <= BREAK
+    before_space = ~space & np.roll(space, -1)
+    ends[before_space] = np.maximum(ends[before_space], TOKEN)  # a word with spaces inside comes apart
+    return text, ends
 
 
 class _Found(NamedTuple):

@@ -22,11 +22,14 @@ from headway.text.characters import (
     BREAK,
     CLOSE,
     CLOSE_QUOTE,
+    LINE,
+    LINE_END,
     LOWER,
     MOST_FEATURES,
     OPEN,
     OPEN_QUOTE,
     PAD,
+    SPACE,
     UPPER,
     Bytes,
     Characters,
@@ -37,9 +40,49 @@ from headway.text.characters import (
 from headway.treebank.raw_text import SENTENCE, TOKEN
 
 SENTENCE_SLOTS = 1 << 20
-_MARGIN = 3.0
+_MARGIN = 10.0
 _STOPS = tuple(map(ord, ".!?"))
 _QUOTE, _ROUND, _END_ROUND, _SQUARE, _END_SQUARE = map(ord, '"()[]')
+
+
+# Of the tokens around (v2 v1 w0 | w1 w2 w3): lower case v and w, shapes r and s, forms e and f; the gap between them
+# and the one before. `begin` is the first word of the sentence; has the next the `same` form, is its shape `alike`?
+_ATOMS = (
+    "v2 v1 w0 w1 w2 w3 r2 r1 s0 s1 s2 s3 e2 e1 f0 f1 f2 f3"
+    " gap g1 length left mood state begin begin_shape ending same alike ahead behind s01 w0s1 r1v2 1 2 3 4"
+)
+# Of a line end: the room that the line leaves, the widest line, the characters k0 | k1 around; whether the line is the
+# sentence so far, the first tokens of this line and the next, the widths of three lines.
+_LINE_ATOMS = "room widest k0 k1 k01 whole firsts alike_lines same_first widths indent words last"
+_PLAIN = (
+    "gap; w0 gap; s01; w0 w1; w0s1; w0 v1; w0s1 v1; w0s1 r1; w0s1 s2; w0s1 s2 r1; w1; f1; f1 s0; f1 w0s1; f1 f2;"
+    "f1 f2 s0; w1 w2; s01 s2; s01 r1; s01 r1 s2; s01 r1 s2 r2; s01 s2 s3; s01 v1; v2 v1 w0; w0s1 g1; w0s1 g1 r1;"
+    "s01 length; w0s1 length; s01 left; w0s1 left; s01 mood; w0s1 mood; s01 mood length; w0s1 state; s01 state;"
+    "begin w0s1 1; begin_shape w0s1; begin_shape s01; begin length s01; ending s1; f1 mood; f1 gap length;"
+    "w0s1 r1v2 2; w2 s01; same s01 3; same length w1; alike s01 4; alike length s01; begin_shape s1 length;"
+    "ahead behind s01; ahead w0s1; ahead behind length"
+)
+_OF_LINES = (
+    "room; room widest; room k01; room widest k01; room widest k0; room widest k1; room widest whole; room k01 whole;"
+    "w0 room; w1 room; w1 k0; firsts room; firsts k0; alike_lines k01 room; same_first k1 room; widths; widths room;"
+    "widths k01; indent k01; indent room; indent alike_lines k1; length room k01; words room k01; last room k01;"
+    "mood room k01"
+)
+_FIRST_OF_LINE = len(_ATOMS.split())
+_MOST_ATOMS = _FIRST_OF_LINE + len(_LINE_ATOMS.split())
+_PLAIN_TEMPLATES = len(_PLAIN.split(";"))
+_MOST_COMBINED = 4
+
+
+def _table(templates: str) -> Ints:
+    """A row a template: the places of its atoms, then -1."""
+    names = f"{_ATOMS} {_LINE_ATOMS}".split()
+    rows = [[names.index(name) for name in template.split()] for template in templates.split(";")]
+    return np.array([row + [-1] * (_MOST_COMBINED - len(row)) for row in rows])
+
+
+_TEMPLATES = _table(f"{_PLAIN};{_OF_LINES}")
+_BUCKETS = np.array([n if n < 6 else 6 + sum(n >= edge for edge in (8, 12, 18, 30, 50)) for n in range(51)])
 
 
 class Tokens(NamedTuple):
@@ -54,6 +97,9 @@ class Tokens(NamedTuple):
     first: Ints  # first token of its paragraph
     last: Ints  # and the one after its last
     mood: Ints  # how the paragraph is written
+    line: Ints  # first token of its line
+    line_stop: Ints  # and the one after its last
+    widest: Ints  # characters of the longest line of its paragraph
 
 
 def learn_sentence_ends(text: Characters, ends: Ints, seed: int, passes: int) -> Floats:
@@ -73,7 +119,7 @@ def sentence_scores(text: Characters, tokens: Tokens, weights: Bytes) -> Ints:
     slots = np.zeros(MOST_FEATURES, np.int64)
     count = len(tokens.start)
     scores = np.zeros(count, np.int64)
-    start = state = 0
+    start = state = int(np.int64(0))  # a mere constant would have Numba compile the features twice
     for t in range(count):
         state = _state_after(text, tokens, t, state)
         n = sentence_features(text, tokens, t, start, state, slots)
@@ -118,6 +164,7 @@ def tokens_in(text: Characters, ends: Ints) -> Tokens:
     start, end, gap = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     form, low, shape = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     first, last, mood = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    line, line_stop, widest = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     t = 0
     begin = PAD
     for i in range(PAD, len(kind) - PAD):
@@ -127,7 +174,7 @@ def tokens_in(text: Characters, ends: Ints) -> Tokens:
             continue
         e = i + 1
         start[t], end[t] = begin, e
-        gap[t] = kind[e] if kind[e] <= BREAK else 0
+        gap[t] = LINE if text.place[e] == LINE_END else kind[e] if kind[e] <= BREAK else 0
         form[t], low[t] = between(text.raw, begin, e), between(text.low, begin, e)
         second = kind[begin + 1] if e > begin + 1 else 0
         shape[t] = ((kind[begin] * 128 + second) * 128 + kind[i]) * 8 + min(e - begin, 4)
@@ -136,118 +183,126 @@ def tokens_in(text: Characters, ends: Ints) -> Tokens:
     t = 0
     while t < count:
         stop = t
-        capitals = words = stops = 0
+        capitals = words = stops = wide = 0
+        head = t
         while True:
             opening, closing = kind[start[stop]], kind[end[stop] - 1]
             capitals += opening == UPPER
             words += opening in (UPPER, LOWER)
             stops += closing in _STOPS and gap[stop] > 0
             stop += 1
+            if gap[stop - 1] in (LINE, BREAK):
+                line[head:stop], line_stop[head:stop] = head, stop
+                wide = max(wide, _columns(text, start[head], end[stop - 1]))
+                head = stop
             if gap[stop - 1] == BREAK:
                 break
         level = 0 if capitals == 0 else 1 if capitals * 3 < words else 2 if capitals * 4 < words * 3 else 3
         for j in range(t, stop):
-            first[j], last[j], mood[j] = t, stop, level * 4 + min(stops, 3)
+            first[j], last[j], mood[j], widest[j] = t, stop, level * 4 + min(stops, 3), wide
         t = stop
-    return Tokens(start, end, gap, form, low, shape, first, last, mood)
+    return Tokens(start, end, gap, form, low, shape, first, last, mood, line, line_stop, widest)
 
 
 @part
-def _bucket(n: int) -> int:
-    return n if n < 6 else 6 if n < 8 else 7 if n < 12 else 8 if n < 18 else 9 if n < 30 else 10 if n < 50 else 11
-
-
-@part
-def _at(values: Ints, tokens: Tokens, t: int, k: int) -> int:
-    """The value of token k, as seen from token t: tokens of other paragraphs are out of sight."""
-    if k < tokens.first[t]:
-        return -1
-    if k >= tokens.last[t]:
-        return -2
-    return int(values[k])
+def _columns(text: Characters, start: int, end: int) -> int:
+    """How wide the text from `start` to `end` stands."""
+    return int(text.place[end - 1] + 1 - text.place[start])
 
 
 @part
 def sentence_features(text: Characters, tokens: Tokens, t: int, start: int, state: int, slots: Ints) -> int:
-    """Features of a sentence end after token t, when the sentence starts with token `start`; how many there are."""
-    low, form, shape = tokens.low, tokens.form, tokens.shape
-    gap = tokens.gap[t]
-    w0, w1, w2 = low[t], _at(low, tokens, t, t + 1), _at(low, tokens, t, t + 2)
-    v1, v2 = _at(low, tokens, t, t - 1), _at(low, tokens, t, t - 2)
-    f1, f2 = _at(form, tokens, t, t + 1), _at(form, tokens, t, t + 2)
-    s0, s1, s2 = shape[t], _at(shape, tokens, t, t + 1), _at(shape, tokens, t, t + 2)
-    r1, r2 = _at(shape, tokens, t, t - 1), _at(shape, tokens, t, t - 2)
-    g1 = _at(tokens.gap, tokens, t, t - 1)
-    s3 = _at(shape, tokens, t, t + 3)
-    length = _bucket(t + 1 - start)
-    left = _bucket(tokens.last[t] - t - 1)
-    mood = tokens.mood[t]
+    """Features of a sentence end after token t, when the sentence starts with token `start`; how many there are.
+
+    Atoms are combined as a table says, not in code: loops compile in a fraction of the time.
+    """
+    atoms = np.zeros(_MOST_ATOMS, np.int64)
+    for j in range(6):
+        k = t - 2 + j
+        outside = (
+            -1 if k < tokens.first[t] else -2 if k >= tokens.last[t] else 0
+        )  # another paragraph's are out of sight
+        atoms[j] = outside if outside else tokens.low[k]
+        atoms[6 + j] = outside if outside else tokens.shape[k]
+        atoms[12 + j] = outside if outside else tokens.form[k]
+    v2, w0, w1 = atoms[0], atoms[2], atoms[3]
+    r1, s0, s1 = atoms[7], atoms[8], atoms[9]
+    gap = SPACE if tokens.gap[t] == LINE else tokens.gap[t]  # what a line end adds comes last
+    g1 = -1 if t == tokens.first[t] else SPACE if tokens.gap[t - 1] else 0
     ahead = behind = 0  # capitalised words in a row
     while ahead < 4 and t + 1 + ahead < tokens.last[t] and text.kind[tokens.start[t + 1 + ahead]] == UPPER:
         ahead += 1
     while behind < 4 and t - behind >= start and text.kind[tokens.start[t - behind]] == UPPER:
         behind += 1
-    s01 = both(both(s0, s1), gap)
-    w0s1 = both(both(w0, s1), gap)
     values = (
         gap,
-        both(w0, gap),
-        s01,
-        both(w0, w1),
-        w0s1,
-        both(w0, v1),
-        both(w0s1, v1),
-        both(w0s1, r1),
-        both(w0s1, s2),
-        both(both(w0s1, s2), r1),
-        w1,
-        f1,
-        both(f1, s0),
-        both(f1, w0s1),
-        both(f1, f2),
-        both(both(f1, f2), s0),
-        both(w1, w2),
-        both(s01, s2),
-        both(s01, r1),
-        both(both(s01, r1), s2),
-        both(both(both(s01, r1), s2), r2),
-        both(both(s01, s2), s3),
-        both(s01, v1),
-        both(both(v2, v1), w0),
-        both(w0s1, g1),
-        both(both(w0s1, g1), r1),
-        both(s01, length),
-        both(w0s1, length),
-        both(s01, left),
-        both(w0s1, left),
-        both(s01, mood),
-        both(w0s1, mood),
-        both(both(s01, mood), length),
-        both(w0s1, state),
-        both(s01, state),
-        both(both(low[start], w0s1), 1),
-        both(shape[start], w0s1),
-        both(shape[start], s01),
-        both(both(low[start], length), s01),
-        both(between(text.low, tokens.end[t] - 3, tokens.end[t]), s1),
-        both(f1, mood),
-        both(both(f1, gap), length),
-        both(both(w0s1, both(r1, v2)), 2),
-        both(w2, s01),
-        both(both(low[start] == w1, s01), 3),
-        both(both(low[start] == w1, length), w1),
-        both(both(shape[start] == s1, s01), 4),
-        both(both(shape[start] == s1, length), s01),
-        both(both(shape[start], s1), length),
-        both(both(ahead, behind), s01),
-        both(ahead, w0s1),
-        both(both(ahead, behind), length),
+        g1,
+        _BUCKETS[min(t + 1 - start, 50)],
+        _BUCKETS[min(tokens.last[t] - t - 1, 50)],
+        tokens.mood[t],
+        state,
+        tokens.low[start],
+        tokens.shape[start],
+        between(text.low, tokens.end[t] - 3, tokens.end[t]),
+        int(tokens.low[start] == w1),
+        int(tokens.shape[start] == s1),
+        ahead,
+        behind,
+        both(both(s0, s1), gap),
+        both(both(w0, s1), gap),
+        both(r1, v2),
+        1,
+        2,
+        3,
+        4,
     )
-    f = 0
-    for value in values:
+    for j, value in enumerate(values):
+        atoms[18 + j] = value
+    count = _PLAIN_TEMPLATES
+    if tokens.gap[t] == LINE:
+        count = len(_TEMPLATES)
+        _set_line_atoms(text, tokens, t, start, atoms)
+    for f in range(count):
+        value = atoms[_TEMPLATES[f, 0]]
+        for c in range(1, _MOST_COMBINED):
+            if _TEMPLATES[f, c] >= 0:
+                value = both(value, atoms[_TEMPLATES[f, c]])
         slots[f] = slot(MOST_FEATURES + f, value) & (SENTENCE_SLOTS - 1)
-        f += 1
-    return f
+    return count
+
+
+@part
+def _set_line_atoms(text: Characters, tokens: Tokens, t: int, start: int, atoms: Ints) -> None:
+    """What there is to see of a line end after token t.
+
+    The strongest sign of a wrapped line is that the next word had no room: `room` is what the longest line leaves.
+    """
+    here, there = tokens.line[t], t + 1
+    width = _columns(text, tokens.start[here], tokens.end[t])
+    ahead = _columns(text, tokens.start[there], tokens.end[tokens.line_stop[there] - 1])
+    before = -15
+    if here > tokens.first[t]:
+        before = _columns(text, tokens.start[tokens.line[here - 1]], tokens.end[here - 1])
+    left = tokens.widest[t] - width - 1 - (text.last[tokens.start[there]] - tokens.start[there])
+    room = -1 if left < 0 else 0 if left < 4 else 1 if left < 10 else 2 if left < 20 else 3 if left < 40 else 4
+    k0, k1 = text.kind[tokens.end[t] - 1], text.kind[tokens.start[there]]
+    values = (
+        room,
+        min(tokens.widest[t] // 15, 9),
+        k0,
+        k1,
+        both(k0, k1),
+        int(start == here),  # is the sentence so far this line?
+        both(tokens.shape[here], tokens.shape[there]),
+        int(tokens.shape[here] == tokens.shape[there]),
+        int(tokens.low[here] == tokens.low[there]),
+        both(both(min(width // 15, 6), min(ahead // 15, 6)), min(before // 15, 6)),
+        min((text.place[tokens.start[there]] - text.place[tokens.end[t] - 1] - 1) // 3, 3),  # how deep it is indented
+        _BUCKETS[min(t + 1 - here, 50)],
+        int(tokens.line_stop[there] == tokens.last[t]),
+    )
+    for j, value in enumerate(values):
+        atoms[_FIRST_OF_LINE + j] = value
 
 
 @part

@@ -73,7 +73,7 @@ HISTORY = """
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tagger:
     """`frequent` has the candidates of words with their own, `open` those of all others; both number `tags`."""
 

@@ -54,7 +54,7 @@ class CodedWords(NamedTuple):
     lengths: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WordCoder:
     """The numbering of every field's values; `tags` are the tags of a word in lower case, as one value."""
 

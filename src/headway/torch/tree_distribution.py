@@ -107,6 +107,11 @@ class TreeDistribution(Distribution):
         """P(head -> modifier), shaped like the scores; every word's column sums to 1."""
         return self._inference()[1]
 
+    @property
+    def mean(self) -> Tensor:
+        """`marginals`, by the name torch's distributions give it: the mean of a tree as a matrix of zeros and ones."""
+        return self.marginals
+
     def argmax(self) -> Tensor:
         """Heads of the best tree; padding is -1."""
         heads = self._best(self.scores)

@@ -199,5 +199,5 @@ def fill_in_heads(
         for which in groups_by_length(problem.lengths, BATCH_CELLS / len(labels)):
             b, m = np.nonzero((heads[which] >= 0) & (numbers[which] < 0))
             own = heads[which, : int(problem.lengths[which].max()) + 1]
-            numbers[which[b], m] = labeller.choose(trees.coded.some(which), own, None)[b, m]
+            numbers[which[b], m] = labeller.choose(trees.coded.some(which), own, None).numbers[b, m]
     return CodedTrees(trees.coded, heads, numbers)

@@ -87,7 +87,7 @@ def require_trainable_from_rules(settings: Settings) -> None:
 def require_trainable(settings: Settings) -> None:
     """Refuse, before data are read, an unknown model, and settings that it cannot be trained with."""
     if settings.model == NEURAL:
-        for package in ("torch", "onnx", "onnxruntime"):
+        for package in ("torch", "onnx"):
             require_extra(package, "neural", "training a network")
     trainer_of(settings.model)
     if settings.model in _REQUIREMENTS:

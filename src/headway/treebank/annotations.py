@@ -3,7 +3,8 @@
 - A comment is a line `# name = value`, or `# name` alone, before the words.
 - MISC is a column of entries `Name=value` with "|" between them, "_" if there are none. Headway knows `SpaceAfter=No`
   (no white space follows), `TokenRange=start:end` (where a word stands in its text, in characters),
-  `HeadProbability=0.9312` and `Unsure=Yes` (what a parser says about a head).
+  `HeadProbability=0.9312`, `LabelProbability=0.9876` (of the label, given the head) and `Unsure=Yes` (what a parser
+  says about a head).
 - The line of a multiword token (`2-3`) has its own form and its own MISC.
 
 The offsets of a sentence that was made from text are integers in its layout; they become TokenRange when it is written.
@@ -159,20 +160,32 @@ def head_probabilities(sentence: Sentence) -> Floats | None:
 
 
 def with_head_probabilities(
-    sentence: Sentence, probabilities: Floats, *, unsure_below: float = 0.0, only_unsure: bool = False
+    sentence: Sentence,
+    probabilities: Floats,
+    labels: Floats | None = None,
+    *,
+    unsure_below: float = 0.0,
+    only_unsure: bool = False,
 ) -> Sentence:
-    """The sentence with HeadProbability in MISC, from `probabilities` (n+1,), and Unsure=Yes where it is low.
+    """The sentence with HeadProbability in MISC, from `probabilities` (n+1,), and Unsure=Yes where it is low;
+    LabelProbability from `labels` (n+1,), where these are known.
 
-    With `only_unsure`, the other words get neither. What an earlier parse noted is replaced.
+    With `only_unsure`, the other words get none of them. What an earlier parse noted is replaced.
     """
     layout, absent = sentence.layout, ("_",) * len(sentence)
     # In CoNLL-X these columns are PHEAD and PDEPREL.
     deps, misc = (layout.deps, misc_as_written(layout)) if layout.format == "conllu" else (absent, absent)
+    of_labels = [None] * len(sentence) if labels is None else labels[1:].tolist()
     noted = []
-    for column, probability in zip(misc, probabilities[1:].tolist(), strict=True):
+    for column, probability, label in zip(misc, probabilities[1:].tolist(), of_labels, strict=True):
         unsure = probability < unsure_below
-        shown = None if only_unsure and not unsure else f"{probability:.4f}"
-        noted.append(with_misc_entries(column, Unsure="Yes" if unsure else None, HeadProbability=shown))
+        shown = unsure or not only_unsure
+        entries = {
+            "Unsure": "Yes" if unsure else None,
+            "HeadProbability": f"{probability:.4f}" if shown else None,
+            "LabelProbability": f"{label:.4f}" if shown and label is not None else None,
+        }
+        noted.append(with_misc_entries(column, **entries))
     extra_lines = extra_lines_as_written(layout)
     changed = replace(layout, format="conllu", deps=deps, misc=tuple(noted), extra_lines=extra_lines, offsets=None)
     return replace(sentence, layout=changed)

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from headway.errors import ArgumentError, TreebankError
 from headway.treebank.annotations import with_first_comments
 from headway.treebank.files import format_of, read_treebank
-from headway.treebank.raw_text import one_sentence_per_line, paragraphs, pretokenised, split_paragraphs
+from headway.treebank.raw_text import Newlines, one_sentence_per_line, paragraphs, pretokenised, split_paragraphs
 from headway.treebank.sentence import Format, Sentence
 from headway.treebank.streams import READ_ERRORS, PathOrStream, Source, name_of, open_source
 
@@ -30,8 +30,8 @@ _BYTE_ORDER_MARK = "\ufeff".encode()
 class Splitter(Protocol):
     """What splits text into words; `offset` is where the text begins in a larger one."""
 
-    def sentences(self, text: str, offset: int) -> Sequence[Sentence]:
-        """The sentences of a text."""
+    def sentences(self, text: str, offset: int, *, newlines: Newlines) -> Sequence[Sentence]:
+        """The sentences of a text; `newlines` says what a single line end is."""
 
     def sentence(self, text: str, offset: int) -> Sentence:
         """The whole text as one sentence."""
@@ -49,32 +49,33 @@ class Input:
         splitter: Splitter | None,
         *,
         typed: bool = False,
+        newlines: Newlines = "auto",
         skip_bad: Callable[[TreebankError], None] | None = None,
     ) -> Iterator[Iterable[Sentence]]:
         """The sentences, in portions to be parsed together: each paragraph or line that is `typed`, otherwise one.
 
-        The sentences of a treebank come without its trees. Text and lines need a splitter. `skip_bad` is as for
-        `read_treebank`.
+        The sentences of a treebank come without its trees. Text and lines need a splitter. `newlines` says what
+        a single line end of text is; `skip_bad` is as for `read_treebank`.
         """
         if self.format == "conllu" or self.format == "conllx":
             yield read_treebank(self.source, format=self.format, skip_bad=skip_bad, trees=False)
         elif typed:
-            yield from self._groups(splitter, typed=True)
+            yield from self._groups(splitter, newlines, typed=True)
         else:
-            yield chain.from_iterable(self._groups(splitter, typed=False))
+            yield chain.from_iterable(self._groups(splitter, newlines, typed=False))
 
-    def _groups(self, splitter: Splitter | None, typed: bool) -> Iterator[list[Sentence]]:
+    def _groups(self, splitter: Splitter | None, newlines: Newlines, typed: bool) -> Iterator[list[Sentence]]:
         """The sentences of each paragraph, or of each line, numbered over the whole input."""
         first = ["# newpar"] if self.format == "text" else []
         number = 0
-        for group in self._split(splitter, typed):
+        for group in self._split(splitter, newlines, typed):
             yield [
                 with_first_comments(sentence, *(() if i else first), f"# sent_id = {number + i + 1}")
                 for i, sentence in enumerate(group)
             ]
             number += len(group)
 
-    def _split(self, splitter: Splitter | None, typed: bool) -> Iterator[Sequence[Sentence]]:
+    def _split(self, splitter: Splitter | None, newlines: Newlines, typed: bool) -> Iterator[Sequence[Sentence]]:
         if self.format == "tokens":
             yield from ([sentence] for sentence in pretokenised(self.source))
             return
@@ -84,7 +85,7 @@ class Input:
             yield from ([splitter.sentence(line, offset)] for offset, line in one_sentence_per_line(self.source))
             return
         found = _paragraphs_as_typed(self.source) if typed else paragraphs(self.source)
-        yield from (splitter.sentences(paragraph, offset) for offset, paragraph in found)
+        yield from (splitter.sentences(paragraph, offset, newlines=newlines) for offset, paragraph in found)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from headway.treebank.sentence import IN_MEMORY, Layout, Place, Sentence
 from headway.treebank.streams import READ_ERRORS, PathOrStream, name_of, open_source
 
 NOTHING, WORD, TOKEN, SENTENCE = range(4)  # what ends after a character
+Newlines = Literal["auto", "keep", "ignore"]  # a single line end: a sentence's end if it looks like one, always, never
 
 LONGEST_PARAGRAPH = 1 << 16  # characters; a longer one is cut
 LONGEST_LINE = 1 << 20  # characters of one sentence on a line
