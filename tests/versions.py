@@ -16,7 +16,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 RESOLUTIONS = ("lowest-direct", "highest")
-EXTRAS = "exact-programs,figures,spacy"
+EXTRAS = "exact-programs,figures,pandas,spacy"
 TOOLS = ("pytest", "hypothesis")  # of the tests themselves: always the newest
 # The documentation's tools are nobody's dependency; its tests need them.
 TESTS = ("tests", "--ignore=tests/test_docs.py")

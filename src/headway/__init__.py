@@ -13,6 +13,7 @@ from headway.errors import HeadwayError, NoTreeError
 
 if TYPE_CHECKING:
     from headway.coreference.resolver import Resolver
+    from headway.document import Document
     from headway.evaluation import evaluate
     from headway.inference import (
         GrandSiblingParts,
@@ -27,14 +28,18 @@ if TYPE_CHECKING:
         from_root_on_diagonal,
         require,
     )
+    from headway.parsed import Parsed
     from headway.pipeline import Parser
     from headway.treebank import Sentence, read_treebank, write_treebank
+    from headway.word import Word
 
 __version__ = "0.1.0"
 
 _WHERE = {
+    "Document": "headway.document",
     "GrandSiblingParts": "headway.inference",
     "LabelledTreeDistribution": "headway.inference",
+    "Parsed": "headway.parsed",
     "Parser": "headway.pipeline",
     "Resolver": "headway.coreference.resolver",
     "Sentence": "headway.treebank",
@@ -42,6 +47,7 @@ _WHERE = {
     "SiblingParts": "headway.inference",
     "StateParts": "headway.inference",
     "TreeDistribution": "headway.inference",
+    "Word": "headway.word",
     "decode": "headway.inference",
     "evaluate": "headway.evaluation",
     "forbid": "headway.inference",
@@ -53,10 +59,12 @@ _WHERE = {
 }
 
 __all__ = [
+    "Document",
     "GrandSiblingParts",
     "HeadwayError",
     "LabelledTreeDistribution",
     "NoTreeError",
+    "Parsed",
     "Parser",
     "Resolver",
     "Sentence",
@@ -64,6 +72,7 @@ __all__ = [
     "SiblingParts",
     "StateParts",
     "TreeDistribution",
+    "Word",
     "__version__",
     "decode",
     "errors",

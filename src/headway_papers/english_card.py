@@ -14,8 +14,8 @@ TREEBANK = Source(
     licence="CC-BY-SA-4.0",
     url="https://universaldependencies.org/treebanks/en_ewt/",
     attribution=(
-        "Natalia Silveira, Timothy Dozat, Christopher Manning, Sebastian Schuster, Ethan Chi, John Bauer, Miriam Connor, "
-        "Marie-Catherine de Marneffe, Nathan Schneider, Sam Bowman, Hanzhi Zhu, Daniel Galbraith and others"
+        "Natalia Silveira, Timothy Dozat, Christopher Manning, Sebastian Schuster, Ethan Chi, John Bauer, Miriam "
+        "Connor, Marie-Catherine de Marneffe, Nathan Schneider, Sam Bowman, Hanzhi Zhu, Daniel Galbraith and others"
     ),
 )
 ENCODER = Source(
