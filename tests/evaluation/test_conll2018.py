@@ -271,6 +271,26 @@ def test_agrees_with_the_oracle_of_places(rng: random.Random, size: int, same: b
     assert result.clas == expected
 
 
+def test_tokens_sentences_and_tags() -> None:
+    def tagged(sentences: list[list[tuple[str, str]]]) -> list[Sentence]:
+        return [
+            Sentence.from_words(
+                [word for word, _ in words],
+                upos=[tag for _, tag in words],
+                heads=[-1, 0, *[1] * (len(words) - 1)],
+                labels=[None, "root", *["dep"] * (len(words) - 1)],
+            )
+            for words in sentences
+        ]
+
+    gold = tagged([[("ab", "X"), ("c", "Y")], [("d", "X")], [("e", "Z"), ("f", "X")], [("g", "X")]])
+    predicted = tagged([[("ab", "X"), ("c", "X"), ("d", "X")], [("ef", "Z")], [("g", "X")]])
+    result = evaluate_conll2018(gold, predicted)
+    assert result.tokens == F1(4, 6, 5)
+    assert result.sentences == F1(2, 4, 3)
+    assert (result.words, result.upos) == (F1(4, 6, 5), F1(3, 6, 5))
+
+
 @given(pairs=st.lists(tree_pairs(), min_size=1, max_size=4))
 def test_on_the_same_words_it_is_the_attachment_score(pairs: list[tuple[Tree, Tree]]) -> None:
     """With trees of one root and labels without subtypes, F1 = precision = recall = UAS or LAS with punctuation."""
@@ -307,7 +327,7 @@ def test_to_dict_is_json() -> None:
     text = conllu(["a", "b"])
     found = json.loads(json.dumps(score(text, text).to_dict()))
     assert found["las"] == {"correct": 2, "gold": 2, "predicted": 2, "precision": 100, "recall": 100, "f1": 100}
-    assert set(found) == {"words", "uas", "las", "clas"}
+    assert list(found) == ["tokens", "sentences", "words", "upos", "uas", "las", "clas"]
     nothing = F1(0, 0, 0)
     assert (nothing.precision, nothing.recall, nothing.f1) == (0, 0, 0)
 

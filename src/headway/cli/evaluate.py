@@ -111,7 +111,16 @@ def _conll2018(gold: Gold, files: Sequence[SummedFile]) -> tuple[dict[str, Any],
 
 def _conll2018_table(name: str, scores: Conll2018Scores) -> str:
     rows = [["", "precision", "recall", "F1", "correct", "gold", "predicted"]]
-    for title, score in {"words": scores.words, "UAS": scores.uas, "LAS": scores.las, "CLAS": scores.clas}.items():
+    titles = {
+        "tokens": scores.tokens,
+        "sentences": scores.sentences,
+        "words": scores.words,
+        "UPOS": scores.upos,
+        "UAS": scores.uas,
+        "LAS": scores.las,
+        "CLAS": scores.clas,
+    }
+    for title, score in titles.items():
         shares = [f"{value:.2f}" for value in (score.precision, score.recall, score.f1)]
         rows.append([title, *shares, *map(str, (score.correct, score.gold, score.predicted))])
     return f"{printable(name)}\n{table(rows)}"

@@ -26,7 +26,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -41,6 +41,7 @@ _NOMINAL = {"nmod", "appos", "nummod", "acl", "amod"}
 _LOOSE = {"conj", "fixed", "flat", "compound", "list", "parataxis", "orphan", "goeswith", "reparandum", "root", "dep"}
 _CONTENT = _CORE | _NON_CORE | _NOMINAL | _LOOSE
 _ROOT = -1
+_SIDES = ("correct", "gold", "predicted")
 _LARGEST_TABLE = 10_000_000  # cells of an alignment; real multiword spans have dozens
 
 Alignment: TypeAlias = list[tuple[int, int]]
@@ -74,9 +75,14 @@ class F1:
 
 @dataclass(frozen=True, slots=True)
 class Conll2018Scores:
-    """How many words are aligned, and how many of these have the right head (UAS), and label too (LAS, CLAS)."""
+    """How many tokens and sentences have the same characters; how many words are aligned, and how many of these have
+    the right tag (UPOS), the right head (UAS), and label too (LAS, CLAS).
+    """
 
+    tokens: F1
+    sentences: F1
     words: F1
+    upos: F1
     uas: F1
     las: F1
     clas: F1
@@ -84,7 +90,7 @@ class Conll2018Scores:
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Counts and percentages of each score, ready for `json.dumps`."""
         names = ("correct", "gold", "predicted", "precision", "recall", "f1")
-        scores = {field.name: getattr(self, field.name) for field in fields(self)}
+        scores = {each.name: getattr(self, each.name) for each in fields(self)}
         return {key: {name: getattr(score, name) for name in names} for key, score in scores.items()}
 
 
@@ -98,14 +104,17 @@ def evaluate_conll2018(gold: Source, predicted: Source) -> Conll2018Scores:
     >>> scores.words.correct, scores.las.recall, scores.las.precision, scores.las.f1
     (1, 33.33333333333333, 50.0, 40.0)
     """
-    counts: Counter[str] = Counter()
+    counts: Counter[str | tuple[str, str]] = Counter()
     for piece in _pieces(*(_Side(sentences) for sentences in two_sources(gold, predicted))):
         counts.update(_counts(*piece))
     words = counts["gold"], counts["predicted"]
     if words[0] == 0:
         raise EvaluationError("the gold treebank has no words; there is nothing to evaluate")
     return Conll2018Scores(
+        tokens=F1(*(counts["tokens", which] for which in _SIDES)),
+        sentences=F1(*(counts["sentences", which] for which in _SIDES)),
         words=F1(counts["aligned"], *words),
+        upos=F1(counts["tags"], *words),
         uas=F1(counts["heads"], *words),
         las=F1(counts["arcs"], *words),
         clas=F1(counts["content_arcs"], counts["content_gold"], counts["content_predicted"]),
@@ -121,14 +130,24 @@ class _Word(NamedTuple):
     form: str  # lower case
     parent: int  # position of the head among the words of the piece, or _ROOT
     label: str  # without the subtype
+    upos: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Words, and where tokens and sentences start and end, in characters."""
+
+    words: list[_Word] = field(default_factory=list)
+    tokens: list[tuple[int, int]] = field(default_factory=list)
+    sentences: list[tuple[int, int]] = field(default_factory=list)
 
 
 class _Side:
-    """One treebank as it is read: the words of the current piece, and the text not yet matched by the other side."""
+    """One treebank as it is read: the current piece, and the text not yet matched by the other side."""
 
     def __init__(self, sentences: Iterator[Sentence]) -> None:
         self._sentences = sentences
-        self.words: list[_Word] = []
+        self.piece = _Piece()
         self.unmatched = ""
         self.end = 0  # characters read so far
         self.last_token = (0, 0)
@@ -141,7 +160,7 @@ class _Side:
             return False
         self.place = str(sentence.place)
         heads, labels = _one_root_tree(sentence)
-        offset = len(self.words)
+        piece, start, offset = self.piece, self.end, len(self.piece.words)
         multiword = {token.first: token for token in multiword_tokens(sentence)}
         last = 0  # word of the current token
         for m, form in enumerate(sentence.forms, start=1):
@@ -151,21 +170,35 @@ class _Side:
                 if not text:
                     raise EvaluationError(f"{self.place}: the form of word {m} consists of spaces; give it a form")
                 self.last_token = self.end, self.end + len(text)
+                piece.tokens.append(self.last_token)
                 self.unmatched += text
                 self.end += len(text)
             lower = form.lower() if token else text.lower()  # the words of a multiword token keep their spaces
             parent = offset + heads[m] - 1 if heads[m] else _ROOT
-            self.words.append(_Word(*self.last_token, token is not None, lower, parent, labels[m].split(":")[0]))
+            label, upos = labels[m].split(":")[0], sentence.upos[m - 1]
+            piece.words.append(_Word(*self.last_token, token is not None, lower, parent, label, upos))
+        if len(sentence):
+            piece.sentences.append((start, self.end))
         return True
 
 
-def _counts(gold: Sequence[_Word], predicted: Sequence[_Word]) -> dict[str, int]:
+def _counts(one_side: _Piece, other_side: _Piece) -> dict[str | tuple[str, str], int]:
     """The counts of one piece, of all words and of content words."""
+    gold, predicted = one_side.words, other_side.words
     pairs = align(gold, predicted)
     partner = {p: g for g, p in pairs} | {_ROOT: _ROOT}
     heads = [(gold[g], predicted[p]) for g, p in pairs if partner.get(predicted[p].parent) == gold[g].parent]
     arcs = [one for one, other in heads if one.label == other.label]
+    spans = {
+        "tokens": (one_side.tokens, other_side.tokens),
+        "sentences": (one_side.sentences, other_side.sentences),
+    }
     return {
+        **{(name, "correct"): len(set(ours) & set(theirs)) for name, (ours, theirs) in spans.items()},
+        **{
+            (name, which): len(each) for name, own in spans.items() for which, each in zip(_SIDES[1:], own, strict=True)
+        },
+        "tags": sum(gold[g].upos == predicted[p].upos for g, p in pairs),
         "gold": len(gold),
         "predicted": len(predicted),
         "aligned": len(pairs),
@@ -177,16 +210,16 @@ def _counts(gold: Sequence[_Word], predicted: Sequence[_Word]) -> dict[str, int]
     }
 
 
-def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[list[_Word], list[_Word]]]:
-    """The words of both sides, cut where the alignment to the left cannot affect the alignment to the right."""
+def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[_Piece, _Piece]]:
+    """The pieces of both sides, cut where the alignment to the left cannot affect the alignment to the right."""
     while True:
         behind, ahead = (gold, predicted) if gold.end <= predicted.end else (predicted, gold)
         if not behind.read():
             break
         _match_text(gold, predicted)
         if gold.last_token == predicted.last_token:
-            yield gold.words, predicted.words
-            gold.words, predicted.words = [], []
+            yield gold.piece, predicted.piece
+            gold.piece, predicted.piece = _Piece(), _Piece()
     while ahead.end == behind.end and ahead.read():
         pass
     if ahead.end > behind.end:
@@ -194,7 +227,7 @@ def _pieces(gold: _Side, predicted: _Side) -> Iterator[tuple[list[_Word], list[_
             f"{ahead.place}: the other treebank has ended, but here the text continues with {ahead.unmatched[:20]!r}; "
             "give two files of the same text"
         )
-    yield gold.words, predicted.words
+    yield gold.piece, predicted.piece
 
 
 def _match_text(gold: _Side, predicted: _Side) -> None:

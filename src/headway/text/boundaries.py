@@ -14,10 +14,21 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.learning.averaging import averaged_weights
-from headway.text.characters import BREAK, MOST_FEATURES, PAD, Bytes, Characters, between, both, slot
+from headway.text.characters import (
+    BREAK,
+    MOST_FEATURES,
+    PAD,
+    Bytes,
+    Characters,
+    between,
+    both,
+    is_one_character,
+    slot,
+)
 from headway.treebank.raw_text import NOTHING, TOKEN, WORD
 
-BOUNDARY_SLOTS = 1 << 17  # for each of the three answers
+BOUNDARY_SLOTS = 1 << 19  # for each of the three answers
+FEWEST_SLOTS = 1 << 17  # of older models, a power of two: their slots are the lower bits
 _MARGIN = 3.0
 
 
@@ -38,7 +49,7 @@ def learn_boundaries(text: Characters, ends: Ints, where: Ints, seed: int, passe
 @part
 def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
     """What ends after each character: NOTHING, WORD or TOKEN. A token of more words than `most_words` is one word."""
-    kind = text.kind
+    kind, mask = text.kind, len(weights) - 1
     slots = np.zeros(MOST_FEATURES, np.int64)
     ends = np.zeros(len(kind), np.int64)
     token = start = int(np.int64(PAD))  # a mere constant would have Numba compile the features twice
@@ -49,13 +60,15 @@ def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
             words = 1
             continue
         found = TOKEN
-        if kind[i + 1] > BREAK:
+        if kind[i + 1] > BREAK and is_one_character(kind, i):
+            found = NOTHING
+        elif kind[i + 1] > BREAK:
             n = boundary_features(text, i, start, slots)
             nothing = word = whole = 0
             for f in range(n):
-                nothing += weights[slots[f], 0]
-                word += weights[slots[f], 1]
-                whole += weights[slots[f], 2]
+                nothing += weights[slots[f] & mask, 0]
+                word += weights[slots[f] & mask, 1]
+                whole += weights[slots[f] & mask, 2]
             found = NOTHING if nothing >= max(word, whole) else WORD if word > whole else TOKEN
         if found == NOTHING:
             continue

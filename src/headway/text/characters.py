@@ -28,6 +28,11 @@ _REACH = 40  # characters of a stretch that count
 # Classes of characters. Each mark and symbol of ASCII is a class of its own, its code; all below are less than 32.
 LINE, SPACE, BREAK, UPPER, LOWER, LETTER, DIGIT, MARK = range(1, 9)
 OPEN, CLOSE, OPEN_QUOTE, CLOSE_QUOTE = range(9, 13)
+JOINER, FLAG = 25, 26  # what joins emoji to one, and a letter of a pair that is a flag
+_SPECIAL = {"\u200d": JOINER}
+_SPECIAL |= dict.fromkeys(map(chr, range(0x1F3FB, 0x1F400)), MARK)  # tones of skin
+_SPECIAL |= dict.fromkeys(map(chr, range(0xE0020, 0xE0080)), MARK)  # what says which region a flag is of
+_SPECIAL |= dict.fromkeys(map(chr, range(0x1F1E6, 0x1F200)), FLAG)
 _CATEGORIES = {
     "Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Lm": LETTER, "Lo": LETTER, "Nd": DIGIT, "Nl": DIGIT, "No": DIGIT,
     "Mn": MARK, "Mc": MARK, "Me": MARK, "Ps": OPEN, "Pe": CLOSE, "Pi": OPEN_QUOTE, "Pf": CLOSE_QUOTE,
@@ -62,10 +67,25 @@ def class_of(character: str) -> int:
         return LINE
     if character.isspace():
         return SPACE
+    if character in _SPECIAL:
+        return _SPECIAL[character]
     category = unicodedata.category(character)
     if character < "\x7f" and category[0] in "PS":
         return ord(character)
     return _CATEGORIES[category]
+
+
+@part
+def is_one_character(kind: Ints, i: int) -> bool:
+    """Do characters i and i + 1 belong together, whatever they mean: a letter and its accent, parts of one emoji?"""
+    if kind[i + 1] in (MARK, JOINER) or kind[i] == JOINER:
+        return True
+    if kind[i] != FLAG or kind[i + 1] != FLAG:
+        return False
+    before = i
+    while kind[before - 1] == FLAG:
+        before -= 1
+    return (i - before) % 2 == 0
 
 
 def coded(text: str) -> tuple[Codes, Codes]:

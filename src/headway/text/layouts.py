@@ -9,7 +9,7 @@ its own, as it had in print. What ends after each character stays known.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from headway.treebank.raw_text import SENTENCE, TOKEN, RawText
 
 _OPEN = frozenset(",;:-(")  # marks after which a sentence is not over
+_LABELS = ("From", "To", "Cc", "Date", "Sent", "Subject", "Name", "Phone", "E", "Web", "Re")
 _MARKS = ("-", "*", "\u2022", "\u2013", "\u00b7", ">")
 
 _MOST_SENTENCES = 15  # of a paragraph
@@ -41,20 +42,20 @@ def laid_out(source: RawText, seed: int) -> RawText:
     lines: list[Line] = []
     gaps: list[str] = []  # after each line
     left = 0
-    for sentences in _in_pieces(map(_sentences, _paragraphs(source))):
+    for sentences in pieces_of(source):
         if left == 0:
             (style, between), left = _drawn(rng), rng.randint(1, 8)
         own = style(sentences, rng)
         lines += own
         gaps += ["\n"] * (len(own) - 1) + [between if rng.random() < 0.8 else "\n\n"]
         left -= 1
-    return _joined(lines, gaps)
+    return joined_lines(lines, gaps)
 
 
 def run_on(source: RawText) -> RawText:
     """The text without paragraphs: headings, greetings and signatures end sentences that no blank line ends."""
     lines = list(_paragraphs(source))
-    return _joined(lines, [" "] * len(lines))
+    return joined_lines(lines, [" "] * len(lines))
 
 
 def concatenated(texts: Sequence[RawText]) -> RawText:
@@ -73,8 +74,8 @@ def _drawn(rng: random.Random) -> tuple[Style, str]:
     if kind == "long lines":
         return lambda sentences, own: _prose(sentences, own, 1 << 30), "\n"
     if kind == "list":
-        mark, wrap = rng.choice(["", "", *_MARKS, "1.", "1)"]), rng.choice([width, 1 << 30])
-        return lambda sentences, _: _list(sentences, mark, wrap), between
+        mark, wrap = rng.choice(["", "", *_MARKS, "1.", "1)", ":", ":"]), rng.choice([width, 1 << 30])
+        return lambda sentences, own: _list(sentences, own, mark, wrap), between
     capital = rng.random() < 0.6
     return lambda sentences, own: _verse(sentences, own, capital), "\n\n"
 
@@ -95,13 +96,13 @@ def _prose(sentences: Sequence[Line], rng: random.Random, width: int) -> list[Li
     return lines + _wrapped(run, width)
 
 
-def _list(sentences: Sequence[Line], mark: str, width: int) -> list[Line]:
-    """Every sentence begins a line, after a mark if there is one."""
+def _list(sentences: Sequence[Line], rng: random.Random, mark: str, width: int) -> list[Line]:
+    """Every sentence begins a line, after a mark if there is one; the mark ":" stands for a label, as in headers."""
     lines: list[Line] = []
     for number, sentence in enumerate(sentences, start=1):
-        shown = mark.replace("1", str(number))
-        digits = len(shown) - 1
-        ends = bytes([0] * (digits - 1) + [TOKEN] * (2 if digits else 1))
+        shown = f"{rng.choice(_LABELS)}:" if mark == ":" else mark.replace("1", str(number))
+        before = len(shown) - 1  # characters of a number or a label, which is a token
+        ends = bytes([0] * (before - 1) + [TOKEN] * (2 if before else 1))
         lines += _wrapped([Word(shown, ends), *sentence] if mark else sentence, width)
     return lines
 
@@ -162,9 +163,9 @@ def _paragraphs(source: RawText) -> Iterator[Line]:
             yield words
 
 
-def _in_pieces(paragraphs: Iterable[list[Line]]) -> Iterator[list[Line]]:
-    """Paragraphs of a few sentences: some treebanks mark none."""
-    for sentences in paragraphs:
+def pieces_of(source: RawText) -> Iterator[list[Line]]:
+    """The sentences of each paragraph, a few at a time: some treebanks mark no paragraphs."""
+    for sentences in map(_sentences, _paragraphs(source)):
         for start in range(0, len(sentences), _MOST_SENTENCES):
             yield sentences[start : start + _MOST_SENTENCES]
 
@@ -176,11 +177,11 @@ def _sentences(paragraph: Line) -> list[Line]:
     return [paragraph[a:b] for a, b in pairwise(edges)]
 
 
-def _joined(lines: Sequence[Line], gaps: Sequence[str]) -> RawText:
+def joined_lines(lines: Sequence[Line], gaps: Sequence[str]) -> RawText:
     """The lines as one text, each followed by its gap, the last by nothing."""
     pieces: list[str] = []
     ends: list[bytes] = []
-    for line, gap in zip(lines, [*gaps[:-1], ""], strict=True):
+    for line, gap in zip(lines, [*gaps[:-1], ""][: len(lines)], strict=True):
         for position, (text, own) in enumerate(line):
             after = gap if position == len(line) - 1 else " "
             pieces += text, after

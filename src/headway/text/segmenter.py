@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.errors import ArgumentError, TrainingError
 from headway.inference.jit import kernel
-from headway.text.boundaries import BOUNDARY_SLOTS, boundaries_of, learn_boundaries
+from headway.text.boundaries import BOUNDARY_SLOTS, FEWEST_SLOTS, boundaries_of, learn_boundaries
 from headway.text.characters import AUTO, BREAK, IGNORE, KEEP, Bytes, Characters, Codes, characters_of, coded, squeezed
 from headway.text.layouts import concatenated, laid_out, run_on
 from headway.text.sentence_ends import SENTENCE_SLOTS, learn_sentence_ends, sentence_ends_of, sentence_scores, tokens_in
+from headway.text.web_words import with_web_words
 from headway.treebank.raw_text import (
     LONGEST_PARAGRAPH,
     NOTHING,
@@ -65,7 +66,7 @@ class Segmenter:
             raise TrainingError("there are no words to learn to split text from; give a treebank with sentences")
         multiword = _Multiword.of(sentences)
         source = raw_text(sentences, guess_spaces=not multiword.spaces_known)
-        text, ends = _known(source)
+        text, ends = _known(concatenated([source, with_web_words(source, seed)]))
         inside = (text.kind > BREAK) & np.roll(text.kind > BREAK, -1)
         laid = [laid_out(source, seed=2 * seed + copy) for copy in range(2)]
         return cls(
@@ -122,7 +123,7 @@ class Segmenter:
         if type(most_words) is not int or not 1 <= most_words <= _MOST_WORDS or not switches:
             raise ValueError("the segmenter's settings are damaged")
         return cls(
-            _unpacked(arrays["boundaries"], (BOUNDARY_SLOTS, 3)),
+            _unpacked(arrays["boundaries"], (_slots(arrays["boundaries"]), 3)),
             _unpacked(arrays["sentence_ends"], (SENTENCE_SLOTS,)),
             {token: tuple(words) for token, words in table.items()},
             most_words,
@@ -256,6 +257,11 @@ def _quantised(weights: Floats) -> Bytes:
     """The weights as bytes, the largest as 127."""
     largest = np.abs(weights).max()
     return np.rint(weights * (127 / largest if largest else 0.0)).astype(np.int8)
+
+
+def _slots(packed: NDArray[Any]) -> int:
+    """How many slots the boundaries' weights have: fewer in older models, always a power of two."""
+    return BOUNDARY_SLOTS if packed.size * 4 != 3 * FEWEST_SLOTS else FEWEST_SLOTS
 
 
 def _unpacked(packed: NDArray[Any], shape: tuple[int, ...]) -> Bytes:
