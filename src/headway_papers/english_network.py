@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from headway.archive import save_archive
 from headway.errors import TrainingError
+from headway.pipeline import Parser
 from headway.text.segmenter import Segmenter
 from headway.training.data import TrainingData, checksum, root_labels
 from headway.training.settings import Settings
 from headway.training.stages import Run
+from headway.training.text_models import TextModels
 from headway.treebank import Sentence
 from headway_papers.corpora import Say
 
@@ -133,7 +134,8 @@ def _teacher(
         temperature = trainer.temperature_of(prepared, settings.trees, device)
         prepared.network.cpu()
         said = trainer.about(settings, fitted, alone, temperature=temperature)
-        save_archive(trainer.model_of(prepared, settings, alone, said, temperature, quantised=False).to_archive(), path)
+        model = trainer.model_of(prepared, settings, alone, said, temperature, quantised=False)
+        Parser.of(model, TextModels()).save(path)
         say(f"{path.stem}: dev LAS {fitted.history[fitted.best_pass - 1]['las']:.2f}")
     return trainer.teacher_of(str(path))
 
