@@ -291,7 +291,7 @@ def test_info_says_what_there_is_to_know(parser, tmp_path):
         "rounding": {"float32": {"uas": 92.5, "las": 90.25}, "int8": {"uas": 92.4, "las": 90.2}},
     }
     Parser(replace(parser.model, about=about)).save(tmp_path / "m.headway")
-    said = run("info", tmp_path / "m.headway").output
+    said = run("info", tmp_path / "m.headway", "--all").output
     for row in (
         ("model", "neural"),
         ("trees", "non-projective, one word on the root"),
