@@ -2,7 +2,7 @@
 
 Each run takes one thread; several batches at once take several. A graph is looked at before the runtime reads it
 (`headway.neural.graph_check`), and comes from memory: neither the disk nor a network is touched. Since 1.31 the runtime
-itself would give the machine a number, keep it on disk and send events to its makers; it is told not to before it starts.
+itself would give the machine a number, keep it on disk and send events to its makers; it is told not to.
 """
 
 from __future__ import annotations
