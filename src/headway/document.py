@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from headway.data_frame import data_frame
-from headway.drawing import stacked_svg
 from headway.parsed import UNSURE_BELOW, WIDTH, Parsed
 from headway.treebank.annotations import with_first_comments
 from headway.word import Word, shortened
@@ -67,6 +66,8 @@ class Document:
 
     def to_svg(self, *, unsure_below: float = UNSURE_BELOW, width: float | None = WIDTH) -> str:
         """The trees one below the other in one picture, each as `Parsed.to_svg` draws it."""
+        from headway.drawing import stacked_svg
+
         drawings = [sentence.drawing(unsure_below=unsure_below, width=width) for sentence in self.sentences]
         return stacked_svg(drawings, "Dependency trees")
 

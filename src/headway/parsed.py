@@ -7,13 +7,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.data_frame import data_frame
-from headway.drawing import Drawing, to_svg, tree_drawing
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
 from headway.models.stretches import arc_probabilities
@@ -22,6 +21,9 @@ from headway.treebank.annotations import comment, multiword_tokens, offsets_of, 
 from headway.treebank.raw_text import raw_text
 from headway.treebank.trees import children_of, preorder
 from headway.word import Word, shortened
+
+if TYPE_CHECKING:
+    from headway.drawing import Drawing
 
 UNSURE_BELOW = 0.7  # arcs less probable than this are dashed in pictures
 WIDTH = 1600.0  # pixels; pictures that are wider are wrapped into rows
@@ -168,6 +170,8 @@ class Parsed:
 
     def drawing(self, *, unsure_below: float = UNSURE_BELOW, width: float | None = WIDTH) -> Drawing:
         """What `to_svg` paints."""
+        from headway.drawing import tree_drawing  # a tenth of a second, which most who parse do not need
+
         arcs = self.confidence.arcs
         return tree_drawing(self.sentence, probabilities=arcs, unsure_below=unsure_below, width=width)
 
@@ -176,6 +180,8 @@ class Parsed:
 
         A sentence wider than `width` pixels is wrapped into rows.
         """
+        from headway.drawing import to_svg
+
         return to_svg(self.drawing(unsure_below=unsure_below, width=width))
 
     _repr_svg_ = to_svg

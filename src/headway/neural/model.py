@@ -32,7 +32,7 @@ from headway.neural.reading import Reader, groups_by_size
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
-from headway.parallel import Executor
+from headway.parallel import SERIAL, Executor
 from headway.saved_values import mapping, number
 from headway.treebank import Sentence, require_tree
 
@@ -132,11 +132,14 @@ class NeuralModel:
         """The trees of some sentences, in their order."""
         reading = self.reader.read(given)
         groups = list(groups_by_size(reading.sizes, _MOST))
-        scored = executor.map(lambda which: self._scores(reading.batch(which), reading.lengths[which]), groups)
+
+        def parsed(which: Ints) -> list[Prediction]:
+            outputs = self._scores(reading.batch(which), reading.lengths[which])
+            return self._predicted([given[i] for i in which.tolist()], outputs, options, SERIAL)
+
         found: dict[int, Prediction] = {}
-        for which, outputs in zip(groups, scored, strict=True):
-            some = [given[i] for i in which.tolist()]
-            found |= zip(which.tolist(), self._predicted(some, outputs, options, executor), strict=True)
+        for which, some in zip(groups, executor.map(parsed, groups), strict=True):
+            found |= zip(which.tolist(), some, strict=True)
         return [found[i] for i in range(len(given))]
 
     def _scores(self, inputs: Mapping[str, NDArray[np.int64]], lengths: Ints) -> Outputs:

@@ -1,11 +1,13 @@
 """A graph that runs on ONNX Runtime: one session, which any number of threads may share.
 
 Each run takes one thread; several batches at once take several. A graph is looked at before the runtime reads it
-(`headway.neural.graph_check`), and comes from memory: neither the disk nor a network is touched.
+(`headway.neural.graph_check`), and comes from memory: neither the disk nor a network is touched. Since 1.31 the runtime
+itself would give the machine a number, keep it on disk and send events to its makers; it is told not to.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,8 +55,10 @@ class Session:
 
 
 def _opened(graph: bytes) -> Any:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # where it was imported before
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
