@@ -281,16 +281,17 @@ def draw_reliability(results: dict[str, Any]) -> Figure:
     """Share of correct arcs against their mean probability; the area of a dot is the number of arcs."""
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     axes = figure.subplots()
-    axes.plot([0.4, 1], [0.4, 1], color=GREY, linewidth=1, linestyle="--", label="perfectly calibrated")
-    for part, colour in (("dev", BLUE), ("test", ORANGE)):
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", label="perfectly calibrated")
+    names = {"dev": "EWT dev", "test": "EWT test", "gum_dev": "GUM dev"}
+    for part, colour in (("dev", BLUE), ("test", ORANGE), ("gum_dev", GREEN)):
         found = results[part]["calibration"]
         bins = found["bins"]
         x, y = [each["confidence"] for each in bins], [each["accuracy"] for each in bins]
         total = sum(each["count"] for each in bins)
         error = 100 * found["expected_error"]
-        axes.plot(x, y, color=colour, label=f"{part}: expected calibration error {error:.2f} %")
+        axes.plot(x, y, color=colour, label=f"{names[part]}: expected calibration error {error:.2f} %")
         axes.scatter(x, y, s=[2000 * each["count"] / total + 12 for each in bins], color=colour, alpha=0.35)
-    axes.set(xlabel="probability of the arc", ylabel="share of correct arcs", xlim=(0.4, 1.03), ylim=(0.4, 1.03))
+    axes.set(xlabel="probability of the arc", ylabel="share of correct arcs", xlim=(0, 1.03), ylim=(0, 1.03))
     axes.legend(frameon=False, loc="upper left")
     return figure
 
