@@ -292,7 +292,7 @@ def draw_reliability(results: dict[str, Any]) -> Figure:
         axes.plot(x, y, color=colour, label=f"{names[part]}: expected calibration error {error:.2f} %")
         axes.scatter(x, y, s=[2000 * each["count"] / total + 12 for each in bins], color=colour, alpha=0.35)
     axes.set(xlabel="probability of the arc", ylabel="share of correct arcs", xlim=(0, 1.03), ylim=(0, 1.03))
-    axes.legend(frameon=False, loc="upper left")
+    axes.legend(frameon=False, loc="lower right")
     return figure
 
 
