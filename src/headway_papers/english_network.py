@@ -121,6 +121,7 @@ def _teacher(
     data: TrainingData, encoder: Path, own: dict[str, Any], models: Path, quick: bool, say: Say
 ) -> NeuralModel:
     from headway.neural import trainer
+    from headway.neural.teaching import teacher_of
 
     path = models / f"{'quick-' if quick else ''}teacher-{own['seed']}.headway"
     if not path.exists():
@@ -137,7 +138,7 @@ def _teacher(
         model = trainer.model_of(prepared, settings, alone, said, temperature, quantised=False)
         Parser.of(model, TextModels()).save(path)
         say(f"{path.stem}: dev LAS {fitted.history[fitted.best_pass - 1]['las']:.2f}")
-    return trainer.teacher_of(str(path))
+    return teacher_of(str(path))
 
 
 def _pupil(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ class Annotated:
 
     reading: Reading
     heads: NDArray[np.int64]
-    targets: Mapping[str, NDArray[np.int64]]
+    targets: Mapping[str, NDArray[np.signedinteger[Any]]]
 
     @property
     def words(self) -> int:
@@ -51,8 +52,8 @@ def batch_of(data: Annotated, which: Ints, device: torch.device) -> Batch:
     return Batch(dict(zip(inputs, read, strict=True)), lengths, heads, dict(zip(data.targets, targets, strict=True)))
 
 
-def _sent(arrays: Sequence[NDArray[np.int64]], device: torch.device) -> list[Tensor]:
-    """All arrays on a device, to which they go together: there may be dozens."""
+def _sent(arrays: Sequence[NDArray[np.signedinteger[Any]]], device: torch.device) -> list[Tensor]:
+    """All arrays on a device, in the widest of their types; they go there together, as there may be dozens."""
     together = torch.from_numpy(np.concatenate([array.ravel() for array in arrays]))
     if device.type == "cuda":
         together = together.pin_memory().to(device, non_blocking=True)

@@ -87,7 +87,7 @@ class EntropyObjective:
 
 @dataclass(frozen=True)
 class TeacherObjective:
-    """The answers of a teacher about sentences, whose heads and targets are its own."""
+    """The cross-entropies of a teacher's trees, labels and best tags; the heads and targets of the data are its own."""
 
     data: Annotated
     trees: TreeClass
@@ -98,11 +98,10 @@ class TeacherObjective:
 
     def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
         found: Outputs = network(batch.inputs)
-        nodes = batch.heads.shape[1]
-        marginals = torch.from_numpy(self.answers.marginals_of(which, nodes)).to(found.arcs)
+        marginals = torch.from_numpy(self.answers.marginals_of(which)).to(found.arcs)
         total = taught(found.arcs, marginals, batch.lengths, self.trees).sum()
         if network.labels.shape[0]:
             scores = network.label_scores(batch.heads, found.label_heads, found.label_modifiers)
-            labels = torch.from_numpy(self.answers.labels[which, :nodes]).to(scores)
+            labels = torch.from_numpy(self.answers.labels_of(which)).to(scores)
             total = total - self.settings.label_weight * (labels * scores.log_softmax(dim=2)).sum()
         return total + self.settings.tag_weight * network.tags.loss(found.tags, found.small_tags, batch.targets, 0.0)

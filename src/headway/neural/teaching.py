@@ -1,8 +1,8 @@
 """What teachers say of sentences: the answers that a smaller network learns to give (Hinton et al. 2015).
 
-Teachers are trained parsers of any size; several of them answer with the mean of their probabilities. Of every sentence
-they give the marginals of all arcs; the tree with the largest sum of these; the probabilities of the labels of its
-arcs; and the best value of every other task.
+Teachers are trained networks of any size; several of them answer with the mean of their calibrated probabilities. Of
+every sentence they give the marginals of all arcs; the tree with the largest sum of these; the probabilities of the
+labels of its arcs; and the best value of every other task.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from torch import Tensor
 
 from headway.arrays import Ints, TreeClass
 from headway.errors import TrainingError
+from headway.models.registry import open_archive, read_model
+from headway.models.root_labels import possible_labels
+from headway.named_models import path_of_model
 from headway.neural.model import NeuralModel
-from headway.neural.reading import Reader, groups_by_size
+from headway.neural.reading import groups_by_size
 from headway.neural.targets import UNTAUGHT, Tasks
 from headway.neural.torch_session import TorchSession
 from headway.torch import TreeDistribution
+from headway.training.settings import Settings
 from headway.treebank import Sentence
 
 _MOST = 8_192  # subwords of a batch
@@ -29,107 +33,144 @@ _MOST = 8_192  # subwords of a batch
 
 @dataclass(frozen=True)
 class Answers:
-    """Of S sentences: heads (S, N+1); arc marginals, one matrix (n+1, n+1) after the other, that of sentence i from
-    `starts[i]` on; label probabilities (S, N+1, L); and the numbers of the values of the other tasks, each (S, N+1)."""
+    """Of S sentences: heads (S, N+1), and the number of every word's value for each task but labels.
+
+    Arc marginals (n+1, n+1) and label probabilities (n+1, L) are kept for each sentence by itself, since padding to the
+    longest one could be most of them.
+    """
 
     heads: Ints
-    marginals: NDArray[np.float32]
-    starts: Ints
-    labels: NDArray[np.float16]
-    values: Mapping[str, Ints]
+    values: Mapping[str, NDArray[np.int32]]
+    marginals: Sequence[NDArray[np.float32]]
+    labels: Sequence[NDArray[np.float16]]
 
-    def marginals_of(self, which: Ints, nodes: int) -> NDArray[np.float32]:
-        """Of some sentences (B, nodes, nodes), padded with zeros."""
-        found = np.zeros((len(which), nodes, nodes), np.float32)
-        sizes = np.sqrt(self.starts[which + 1] - self.starts[which]).astype(int)
-        for row, i, size in zip(found, which.tolist(), sizes.tolist(), strict=True):
-            row[:size, :size] = self.marginals[self.starts[i] : self.starts[i + 1]].reshape(size, size)
-        return found
+    def marginals_of(self, which: Ints) -> NDArray[np.float32]:
+        """Of some sentences, padded with zeros (B, N+1, N+1)."""
+        return _padded([self.marginals[i] for i in which.tolist()])
+
+    def labels_of(self, which: Ints) -> NDArray[np.float32]:
+        """Of some sentences, padded with zeros (B, N+1, L); the root has none."""
+        return _padded([self.labels[i] for i in which.tolist()])
 
 
-def require_teacher(teacher: NeuralModel, tasks: Tasks, trees: TreeClass, reader: Reader) -> None:
-    """Refuse a teacher whose answers are about something else."""
+def _padded(matrices: Sequence[NDArray[np.float16 | np.float32]]) -> NDArray[np.float32]:
+    rows, columns = np.max([matrix.shape for matrix in matrices], axis=0)
+    found = np.zeros((len(matrices), rows, columns), np.float32)
+    for into, matrix in zip(found, matrices, strict=True):
+        into[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return found
+
+
+def teacher_of(model: str) -> NeuralModel:
+    """The network that is a teacher, by name or from a file."""
+    path = path_of_model(model)
+    archive = open_archive(path, "parsing")
+    if archive.kind != NeuralModel.kind:
+        raise TrainingError(
+            f"{path}: holds an {archive.kind!r} model, and only networks are teachers; train one with --model neural"
+        )
+    found: NeuralModel = read_model(archive, path)
+    return found
+
+
+def require_teacher(teacher: NeuralModel, settings: Settings) -> None:
+    """Refuse, before data are read, a teacher of other trees, and one that reads what its pupil does not."""
+    if teacher.trees != settings.trees:
+        raise TrainingError(
+            f"the teacher's trees are {teacher.trees}, the pupil's {settings.trees}; train both for the same"
+        )
+    if "tags" in teacher.requires and settings.tags != "gold":
+        raise TrainingError("the teacher reads tags, and the pupil does not; train a teacher with --tags predicted")
+
+
+def require_tasks(teacher: NeuralModel, tasks: Tasks) -> None:
+    """Refuse a teacher whose labels and tags are not those of the treebank."""
     if teacher.tasks != tasks:
-        raise TrainingError("the teacher has other labels or tags than the treebank; train it on the same treebank")
-    if teacher.trees != trees:
-        raise TrainingError(f"the teacher's trees are {teacher.trees}, the pupil's {trees}; train both for the same")
-    if not teacher.requires <= reader.requires:
-        raise TrainingError("the teacher reads tags, which the pupil does not; train a teacher with --tags predicted")
+        raise TrainingError(
+            "the teacher has other labels or tags than the pupil; train both on the same treebank, with the same "
+            "--labels and --tags"
+        )
 
 
+@torch.inference_mode()
 def ask(
     teachers: Sequence[NeuralModel], sentences: Sequence[Sentence], trees: TreeClass, device: torch.device
 ) -> Answers:
     """What teachers that have the same tasks say of sentences."""
-    classes = [_Teacher(teacher, sentences, device) for teacher in teachers]
-    tasks = teachers[0].tasks
-    lengths = classes[0].reading.lengths
+    asked = [_Teacher(teacher, sentences, device) for teacher in teachers]
+    tasks, lengths = teachers[0].tasks, asked[0].reading.lengths
     shape = (len(sentences), int(lengths.max(initial=0)) + 1)
-    starts = np.concatenate([[0], np.cumsum((lengths + 1) ** 2)])
-    marginals = np.zeros(int(starts[-1]), np.float32)
     heads = np.full(shape, -1, np.int64)
-    labels = np.zeros((*shape, max(1, len(tasks.labels))), np.float16)
-    values = {name: np.full(shape, UNTAUGHT, np.int64) for name in tasks.tags}
-    for which in groups_by_size(classes[0].reading.sizes, _MOST):
-        nodes = int(lengths[which].max(initial=0)) + 1
+    values = {name: np.full(shape, UNTAUGHT, np.int32) for name in tasks.tags}
+    marginals = [np.zeros((1, 1), np.float32)] * len(sentences)  # as it stays where there are no words
+    labels = [np.zeros((1, len(tasks.labels)), np.float16)] * len(sentences)
+    for which in groups_by_size(asked[0].reading.sizes, _MOST):
+        nodes = int(lengths[which].max()) + 1
         if nodes == 1:
             continue
-        found = _mean([teacher.answer(which, trees) for teacher in classes])
+        words = (np.arange(nodes) > 0) & (np.arange(nodes) <= lengths[which][:, None])
         sizes = torch.from_numpy(lengths[which]).to(device)
-        best = TreeDistribution(found.marginals, sizes, **trees._asdict(), validate_args=False).argmax()
+        outputs = [teacher.outputs(which) for teacher in asked]
+        each = list(zip(asked, outputs, strict=True))
+        arcs = _mean([teacher.marginals(own, sizes, trees) for teacher, own in each])
+        best = TreeDistribution(arcs, sizes, **trees._asdict(), validate_args=False).argmax()
+        shares = _mean([teacher.labels(own, best) for teacher, own in each])
+        tags = [teacher.tags(own) for teacher, own in each]
         heads[which, :nodes] = best.cpu().numpy()
-        inside = (np.arange(nodes) > 0) & (np.arange(nodes) <= lengths[which][:, None])
-        if tasks.labels:
-            chosen = sum(teacher.labels(best) for teacher in classes) / len(classes)
-            labels[which, :nodes] = np.where(inside[..., None], chosen.cpu().numpy(), 0)
-        for name, own in zip(tasks.tags, found.tags, strict=True):
-            values[name][which, :nodes] = np.where(inside, own.argmax(dim=2).cpu().numpy(), UNTAUGHT)
-        for i, matrix in zip(which.tolist(), found.marginals.cpu().numpy(), strict=True):
+        for name, into in values.items():
+            chosen = _mean([own[name] for own in tags]).argmax(dim=2).cpu().numpy()
+            into[which, :nodes] = np.where(words, chosen, UNTAUGHT)
+        of_arcs, of_labels = arcs.cpu().numpy(), np.where(words[..., None], shares.cpu().numpy(), 0.0)
+        for row, i in enumerate(which.tolist()):
             size = int(lengths[i]) + 1
-            marginals[starts[i] : starts[i + 1]] = matrix[:size, :size].ravel()
-    return Answers(heads, marginals, starts, labels, values)
+            marginals[i] = of_arcs[row, :size, :size].astype(np.float32)
+            labels[i] = of_labels[row, :size].astype(np.float16)  # there are more labels than arcs of most words
+    return Answers(heads, values, marginals, labels)
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """Of a batch: the marginals of arcs, and the probabilities of the values of each task."""
-
-    marginals: Tensor
-    tags: tuple[Tensor, ...]
-
-
-def _mean(answers: Sequence[_Answer]) -> _Answer:
-    tags = zip(*(answer.tags for answer in answers), strict=True)
-    return _Answer(
-        torch.stack([answer.marginals for answer in answers]).mean(dim=0),
-        tuple(torch.stack(own).mean(dim=0) for own in tags),
-    )
+def _mean(each: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(each)).mean(dim=0)
 
 
 class _Teacher:
-    """One of them, with the sentences as it reads them; `labels` is about the batch of the last `answer`."""
+    """One of them, with the sentences as it reads them."""
 
     def __init__(self, model: NeuralModel, sentences: Sequence[Sentence], device: torch.device) -> None:
-        self.model, self.device = model, device
         self.reading = model.reader.read(sentences)
+        self._model, self._device = model, device
         self._network = TorchSession(model.network.graph, device)
         self._labels = None if model.labels is None else TorchSession(model.labels.graph, device)
-        self._outputs: dict[str, Tensor] = {}
 
-    def answer(self, which: Ints, trees: TreeClass) -> _Answer:
-        inputs = {name: torch.from_numpy(array).to(self.device) for name, array in self.reading.batch(which).items()}
-        self._outputs = self._network.run(inputs)
-        lengths = torch.from_numpy(self.reading.lengths[which]).to(self.device)
-        arcs = self._outputs["arcs"] / self.model.temperature
-        marginals = TreeDistribution(arcs, lengths, **trees._asdict(), validate_args=False).marginals
-        sizes = [self.model.tasks.sizes[name] for name in self.model.tasks.tags]
-        tags = self._outputs["tags"].split(sizes, dim=2) if sizes else ()
-        return _Answer(marginals.float(), tuple(own.softmax(dim=2) for own in tags))
+    def outputs(self, which: Ints) -> Mapping[str, Tensor]:
+        """What the network makes of some sentences."""
+        inputs = self.reading.batch(which)
+        return self._network.run({name: torch.from_numpy(array).to(self._device) for name, array in inputs.items()})
 
-    def labels(self, heads: Tensor) -> Tensor:
-        """The probabilities of the labels of these arcs (B, N+1, L)."""
-        assert self._labels is not None
-        own, above = self._outputs["label_modifiers"], self._outputs["label_heads"]
+    def marginals(self, outputs: Mapping[str, Tensor], lengths: Tensor, trees: TreeClass) -> Tensor:
+        """(B, N+1, N+1)."""
+        scores = outputs["arcs"] / self._model.temperature
+        found: Tensor = TreeDistribution(scores, lengths, **trees._asdict(), validate_args=False).marginals
+        return found
+
+    def tags(self, outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The probabilities of the values of each task but labels (B, N+1, V)."""
+        tasks = self._model.tasks
+        if not tasks.tags:
+            return {}
+        scores = outputs["tags"].split([tasks.sizes[name] for name in tasks.tags], dim=2)
+        return {name: own.softmax(dim=2) for name, own in zip(tasks.tags, scores, strict=True)}
+
+    def labels(self, outputs: Mapping[str, Tensor], heads: Tensor) -> Tensor:
+        """The probabilities of the labels of the arcs from these heads (B, N+1, L)."""
+        model = self._model
+        if self._labels is None:
+            return torch.zeros(*heads.shape, 0, device=self._device)
+        own, above = outputs["label_modifiers"], outputs["label_heads"]
         above = above.gather(1, heads.clamp(min=0)[..., None].expand_as(above))
         scores = self._labels.run({"heads": above.flatten(0, 1), "modifiers": own.flatten(0, 1)})["labels"]
-        return scores.softmax(dim=1).unflatten(0, heads.shape)
+        scores = scores.unflatten(0, heads.shape) / model.label_temperature
+        possible = possible_labels(model.tasks.labels, model.roots)
+        if possible is not None:
+            scores = scores.masked_fill(~torch.from_numpy(possible).to(self._device)[(heads == 0).long()], -torch.inf)
+        found: Tensor = scores.softmax(dim=2)
+        return found

@@ -1,9 +1,9 @@
 """Training a neural parser: what `headway train --model neural` and `headway constrain --model neural` do.
 
-A network is fitted to trees by one of the learners (`headway.neural.losses`), or to rules about a text, scored on
-development trees after each pass with its averaged weights, and the best of these are kept. One temperature then makes
-its arc scores calibrated log-potentials, unless they are to meet rules. The checkpoint has everything that changes: an
-interrupted training goes on as if nothing had happened.
+A network is fitted to trees by one of the learners (`headway.neural.losses`), and to the answers of a teacher if there
+is one; or to rules about a text. It is scored on development trees after each pass with its averaged weights, and the
+best of these are kept. One temperature then makes its arc scores calibrated log-potentials, unless they are to meet
+rules. The checkpoint has everything that changes: an interrupted training goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from headway.features.rules import Rules
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
-from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
 from headway.neural.batching import Annotated, batch_of
@@ -48,8 +47,8 @@ from headway.neural.reading import Reader, groups_by_size
 from headway.neural.rules_objective import RulesObjective
 from headway.neural.scoring import Found, Scores, find, scores_of
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
-from headway.neural.targets import UNTAUGHT, Tasks
-from headway.neural.teaching import Answers, ask, require_teacher
+from headway.neural.targets import Tasks
+from headway.neural.teaching import Answers, ask, require_tasks, require_teacher, teacher_of
 from headway.training.data import TrainingData
 from headway.training.development import scored_words
 from headway.training.rules_trainer import matched
@@ -71,7 +70,7 @@ def require_network(settings: Settings) -> None:
     if settings.encoder != LSTM:
         Folder.open(settings.encoder)
     if settings.teacher is not None:
-        teacher_of(settings.teacher)
+        require_teacher(teacher_of(settings.teacher), settings)
     device_of(settings)
 
 
@@ -88,7 +87,7 @@ class Prepared:
     network: Network
     sizes: NetworkSettings
     rules: RuleFeatures | None = None
-    answers: Answers | None = None  # of a teacher, about the text if there is some, otherwise about the trees
+    answers: Answers | None = None  # of teachers, about `text`
 
 
 @dataclass
@@ -217,15 +216,15 @@ def prepare(
     network = Network(
         encoder, tasks.sizes, arc_size=sizes.arc_size, label_size=sizes.label_size, dropout=sizes.dropout
     ).to(device)
-    text = annotated(data.text, reader, tasks) if data.text else None
-    answers = None
+    text, answers = None, None
     if teachers:
         for teacher in teachers:
-            require_teacher(teacher, tasks, settings.trees, reader)
+            require_tasks(teacher, tasks)
         asked = data.text or sentences
         answers = ask(teachers, asked, settings.trees, device)
-        labels = {"labels": np.full_like(answers.heads, UNTAUGHT)} if tasks.labels else {}
-        text = Annotated(reader.read(asked), answers.heads, {**answers.values, **labels})
+        text = Annotated(reader.read(asked), answers.heads, answers.values)
+    elif data.text:
+        text = annotated(data.text, reader, tasks)
     return Prepared(
         reader,
         tasks,
@@ -260,19 +259,6 @@ def network_settings(settings: Settings) -> NetworkSettings:
         smoothing=settings.smoothing,
         seed=settings.seed,
     )
-
-
-def teacher_of(path: str) -> NeuralModel:
-    """The network of a model file."""
-    from headway.text.saved import text_models_of  # kernels that training does without
-
-    archive = open_archive(path, "parsing")
-    with damage_reported(path):
-        archive = text_models_of(archive)[0]
-    model = read_model(archive, path)
-    if not isinstance(model, NeuralModel):
-        raise TrainingError(f"{path} is no neural model, and only networks are teachers; train one with --model neural")
-    return model
 
 
 def annotated(sentences: Sequence[Sentence], reader: Reader, tasks: Tasks) -> Annotated:
