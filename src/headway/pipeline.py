@@ -107,7 +107,8 @@ class Parser:
         `margin` from all by their probabilities. Otherwise such a model first fills in the unknown heads. Labels are
         learnt from the words that have one.
 
-        `text` are sentences without trees, on which the `loglinear` learner is to be confident (`entropy_weight`).
+        `text` are sentences without trees, on which the `loglinear` learner is to be confident (`entropy_weight`), or
+        about which a network learns what its `teacher` says.
         """
         given = settings_of(Settings, settings)
         given.require_trees(text=text is not None)

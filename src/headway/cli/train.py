@@ -25,6 +25,7 @@ EXAMPLES = (
     "headway train train.conllu --dev dev.conllu -o model.headway",
     "headway train train.conllu --dev dev.conllu --model grandsibling -o model.headway",
     "headway train train.conllu --dev dev.conllu --model neural --encoder minilm/ -o model.headway",
+    "headway train train.conllu --model neural --teacher large.headway --text plain.conllu -o small.headway",
     "headway train train.conllu --dev dev.conllu --config settings.toml -o model.headway",
     "headway train train.conll.gz --learner loglinear --projective --labels none -o model.headway",
     "headway train few.conllu --text many.conllu --learner loglinear -o model.headway",

@@ -36,7 +36,7 @@ EXAMPLES = (
 _OF_NETWORKS = ("rate", "encoder_rate", "dropout")
 
 
-@options.with_settings(Settings, without=("criterion", "c", "entropy_weight", *_OF_NETWORKS))
+@options.with_settings(Settings, without=("criterion", "c", "entropy_weight", "teacher", *_OF_NETWORKS))
 def tune(
     train: options.TrainArgument,
     *,

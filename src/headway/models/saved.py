@@ -24,7 +24,7 @@ from headway.saved_values import column_values, flag, mapping, whole_number
 
 Data = dict[str, Any]
 
-_FILES = ("clusters", "templates", "parts", "encoder")  # settings that may be a file, or a folder
+_FILES = ("clusters", "templates", "parts", "encoder", "teacher")  # settings that may be a file, or a folder
 
 
 def trees_of(data: Mapping[str, Any]) -> TreeClass:

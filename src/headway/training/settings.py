@@ -83,7 +83,8 @@ class Settings:
     `prune_threshold` times the likeliest one's probability, and no more than `max_heads`.
 
     With text beside the trees, `loglinear` adds its entropy of order `entropy_order` (1: Shannon's), times
-    `entropy_weight`. The learner `constraints` is for `Parser.constrain`, and `criterion` its distance from a target.
+    `entropy_weight`. A network with a `teacher` learns what that one says of the text instead, or, where there is none,
+    of the trees. The learner `constraints` is for `Parser.constrain`, and `criterion` its distance from a target.
     """
 
     model: str = setting(
@@ -158,7 +159,8 @@ class Settings:
     smoothing: float = setting(0.0, "Label smoothing of a network: of labels and tags.", metavar="X", minimum=0)
     teacher: str | None = setting(
         None,
-        "A network whose answers about the text of --text, or about the treebank, a smaller one learns to give.",
+        "A network, by name or from a file, whose answers about the text of --text, or else about the treebank, a "
+        "smaller one learns to give.",
         metavar="MODEL",
     )
     device: Device = setting("auto", "Where a network is trained; auto takes a GPU if there is one.")
@@ -225,9 +227,11 @@ class Settings:
         """Refuse settings that do not learn from trees, or not from trees and `text`."""
         if self.method == "constraints":
             raise TrainingError("constraints need rules, not trees; use Parser.constrain, or headway constrain")
-        if text and self.method != "loglinear":
+        if text and self.teacher is None and self.method != "loglinear":
             raise TrainingError(f"{self.method} learns from trees alone; text beside them is for loglinear")
         given = [name for name in ("entropy_weight", "entropy_order") if getattr(self, name) is not None]
+        if given and self.teacher is not None:
+            raise TrainingError(f"{given[0]} is about text without a teacher; leave one of them out")
         if given and not text:
             raise TrainingError(f"{given[0]} is about text beside the trees; give some (text=, --text FILE)")
 

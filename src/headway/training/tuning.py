@@ -113,6 +113,10 @@ def tune(
     given.require_trees(text=text is not None)
     base = given.complete()
     _require_grid(base, grid, network_grid)
+    if base.teacher is not None:
+        raise TrainingError(
+            "a network is tuned without a teacher; train it with one afterwards, and the chosen settings"
+        )
     require_trainable(base)
     if not 0 < held_out < 1:
         raise TrainingError(f"the share to hold out is {held_out}; expected a number between 0 and 1")
