@@ -1,7 +1,8 @@
 """A demonstration of Headway: `make demo`.
 
 Parses a few English sentences with the included model, draws the trees in the terminal and the first one as a picture
-(build/demo.svg), and shows the least probable arc together with the other likely heads of that word.
+(build/demo.svg), and shows the least probable arc together with the other likely heads of that word. A tree, how sure
+the parser is of it, and the picture come in the first ten lines.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--svg", type=Path, default=Path("build/demo.svg"), help="where to write the picture")
     picture = parser.parse_args().svg
-    print(f"headway {hw.__version__}: Parser.load('en').parse_text(...)\n")
     parsed = list(hw.Parser.load("en").parse_text(TEXT))
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_text(parsed[0].to_svg(), encoding="utf-8")
+    print(f"headway {hw.__version__}: Parser.load('en').parse_text(...); a picture of the first tree: {picture}")
     for found in parsed:
         print(title(found))
         print(tree(found))
     print(least_probable(parsed))
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    picture.write_text(parsed[0].to_svg(), encoding="utf-8")
-    print(f"\nA picture of the first tree: {picture}")
 
 
 def title(parsed: Parsed) -> str:
-    """The words, and what is proved about their tree."""
-    return f"{' '.join(parsed.sentence.forms)}   ({parsed.status}: no other tree scores higher)"
+    """The words, how probable their tree is, and what is proved about it."""
+    words = " ".join(parsed.sentence.forms)
+    return f"{words}   ({parsed.confidence.tree:.0%} probable; {parsed.status}: no other tree scores higher)"
 
 
 def tree(parsed: Parsed) -> str:

@@ -16,12 +16,14 @@ import pytest
 
 from headway import Parser, evaluate
 from headway.drawing import tree_text
+from headway.parsed import Parsed
 from headway.treebank import Sentence, is_projective, read_treebank, require_tree, roots, write_treebank
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 TINY = EXAMPLES / "tiny.conllu"
 OPEN = {"ADJ", "ADV", "NOUN", "NUM", "PRON", "PROPN", "VERB"}
 FUNCTION = {"ADP", "AUX", "CCONJ", "DET", "PART", "PUNCT", "SCONJ"}
+PICTURE = "new/demo.svg"
 ONCE_PER_HEAD = {"nsubj", "nsubj:pass", "obj", "iobj", "cop", "expl"}
 
 
@@ -110,16 +112,21 @@ def test_tiny_can_be_learned(tmp_path: Path) -> None:
 def shown() -> tuple[str, str]:
     """What the demo prints, and its picture."""
     with TemporaryDirectory() as folder:
-        picture = Path(folder) / "new" / "demo.svg"
-        command = [sys.executable, str(EXAMPLES / "demo.py"), "--svg", str(picture)]
+        command = [sys.executable, str(EXAMPLES / "demo.py"), "--svg", PICTURE]
         environment = {**os.environ, "HEADWAY_QUIET": "1", "PYTHONIOENCODING": "utf-8"}
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=True)
-        return done.stdout, picture.read_text("utf-8")
+        done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", env=environment, check=True)
+        return done.stdout, (Path(folder) / PICTURE).read_text("utf-8")
+
+
+@cache
+def parsed_here() -> tuple[Parsed, ...]:
+    """What the demo should show."""
+    return tuple(Parser.load("en").parse_text(load_demo().TEXT))
 
 
 def test_the_demo_draws_every_sentence_as_the_parser_parses_it() -> None:
     printed, picture = shown()
-    parsed = list(Parser.load("en").parse_text(load_demo().TEXT))
+    parsed = parsed_here()
     assert len(parsed) == 3
     for found in parsed:
         assert " ".join(found.sentence.forms) in printed
@@ -132,10 +139,17 @@ def test_the_demo_draws_every_sentence_as_the_parser_parses_it() -> None:
     assert all(form in drawn for form in parsed[0].sentence.forms)
 
 
+def test_the_first_ten_lines_have_a_tree_a_confidence_and_a_picture() -> None:
+    first, first_ten = parsed_here()[0], shown()[0].splitlines()[:10]
+    assert PICTURE in first_ten[0]
+    assert f"{first.confidence.tree:.0%} probable" in first_ten[1]
+    drawing = tree_text(first.sentence, first.confidence.arcs, unsure_below=load_demo().UNSURE_BELOW).splitlines()
+    assert [line.rstrip() for line in first_ten[2 : 2 + len(drawing)]] == [line.rstrip() for line in drawing]
+
+
 def test_the_demo_shows_the_least_certain_arc_and_its_alternatives() -> None:
     printed, _ = shown()
-    parsed = list(Parser.load("en").parse_text(load_demo().TEXT))
-    least = min(float(found.confidence.arcs.min()) for found in parsed)
+    least = min(float(found.confidence.arcs.min()) for found in parsed_here())
     (chosen,) = (line for line in printed.splitlines() if "<- chosen" in line)
     assert chosen.split()[0] == f"{least:.1%}"
     heads = printed.partition("Its most likely heads:\n")[2].partition("\n\n")[0].splitlines()
