@@ -134,9 +134,9 @@ def test_out_of_a_kernel_without_a_draft(model: Path, test_file: Path, tmp_path:
 
 
 @both_signals
-def test_at_any_moment_of_a_long_sentence(tmp_path: Path, number: signal.Signals) -> None:
-    """While modules are loaded, kernels compiled, a thousand commas parsed."""
-    (tmp_path / "commas.txt").write_text("Dogs bark .\n" + ", " * 1000)
+def test_at_any_moment_of_long_sentences(tmp_path: Path, number: signal.Signals) -> None:
+    """While modules are loaded, kernels compiled, thousands of commas parsed."""
+    (tmp_path / "commas.txt").write_text("Dogs bark .\n" + (", " * 1000 + "\n") * 200)
     moments = random.Random(int(number))
     for _ in range(2):
         command = ["parse", "en", tmp_path / "commas.txt", "--input-format", "tokens", "-o", tmp_path / "out.conllu"]

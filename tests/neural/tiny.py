@@ -96,7 +96,7 @@ def sentence_of(rng: np.random.Generator, clauses: int) -> Sentence:
         at = len(rows) + (clause > 0)
         if clause:
             rows.append(("and", "and", "CCONJ", "CC", "_", at + 3, "cc"))
-        subject, found, thing = rng.choice(NOUNS), rng.choice(VERBS), rng.choice(NOUNS)
+        subject, found, thing = (str(rng.choice(words)) for words in (NOUNS, VERBS, NOUNS))
         rows += [
             ("the" if clause else "The", "the", "DET", "DT", "Definite=Def", at + 2, "det"),
             (subject, subject, "NOUN", "NN", "Number=Sing", at + 3, "nsubj"),
