@@ -435,7 +435,7 @@ def test_control_characters_stay_out_of_the_terminal(invoke: Invoke, ruled: Path
 
 
 def test_info_counts_the_rules(invoke: Invoke, ruled: Path) -> None:
-    rows = [line.split() for line in invoke("info", ruled).stdout.splitlines()]
+    rows = [line.split() for line in invoke("info", ruled, "--all").stdout.splitlines()]
     assert ["rules", "3"] in rows
     assert ["settings.learner", "constraints"] in rows
     assert parse_rules(json.loads(invoke("info", ruled, "--json").stdout)["about"]["rules"]) == parse_rules(RULES)

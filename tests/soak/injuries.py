@@ -27,6 +27,7 @@ from headway.errors import HeadwayError
 
 OLD = b"1\told\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
 LEAVES_WITHIN = 1.0  # seconds after SIGTERM or Ctrl-C
+MOMENTS = (0.1, 3.0)  # seconds after the start: about as long as a run takes
 LONGEST = 120.0  # seconds of a run that nothing stops
 
 
@@ -177,7 +178,7 @@ def _is_complete(content: bytes) -> bool:
 def _signalled(run: Run, rng: np.random.Generator, number: signal.Signals) -> Ending:
     process = run.start(str(run.target))
     try:
-        process.wait(float(rng.uniform(0.1, 8.0)))
+        process.wait(float(rng.uniform(*MOMENTS)))
     except subprocess.TimeoutExpired:
         process.send_signal(number)
     return _ended(process)
