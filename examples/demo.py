@@ -2,7 +2,7 @@
 
 Parses a few English sentences with the included model, draws the trees in the terminal and the first one as a picture
 (build/demo.svg), and shows the least probable arc together with the other likely heads of that word. A tree, how sure
-the parser is of it, and the picture come in the first ten lines.
+the parser is of it, and the picture come in the first ten lines, one of which may say that kernels are compiled.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ def main() -> None:
     parsed = list(hw.Parser.load("en").parse_text(TEXT))
     picture.parent.mkdir(parents=True, exist_ok=True)
     picture.write_text(parsed[0].to_svg(), encoding="utf-8")
-    print(f"headway {hw.__version__}: Parser.load('en').parse_text(...); a picture of the first tree: {picture}")
-    for found in parsed:
+    print(f"{title(parsed[0])}   picture: {picture}")
+    print(tree(parsed[0]))
+    for found in parsed[1:]:
         print(title(found))
         print(tree(found))
     print(least_probable(parsed))
+    print(f"\nheadway {hw.__version__}: headway.Parser.load('en').parse_text(...)")
 
 
 def title(parsed: Parsed) -> str:
     """The words, how probable their tree is, and what is proved about it."""
     words = " ".join(parsed.sentence.forms)
-    return f"{words}   ({parsed.confidence.tree:.0%} probable; {parsed.status}: no other tree scores higher)"
+    return f"{words}   {parsed.confidence.tree:.0%} probable ({parsed.status}: no other tree scores higher)"
 
 
 def tree(parsed: Parsed) -> str:
