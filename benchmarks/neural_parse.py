@@ -1,4 +1,4 @@
-"""Neural parsers in use: on a GPU from file to file; on one core from raw text, beside the linear English model.
+"""Neural parsers in use: on a GPU from file to file; on one core from raw text, beside a linear model.
 
     commit=$(git rev-parse --short HEAD)
     python benchmarks/neural_parse.py gpu m.headway test.conllu --commit $commit     # on a machine with a GPU
@@ -6,8 +6,9 @@
 
 `gpu` reads CoNLL-U without annotation (the sentences given, again and again), parses with exact trees, and writes
 CoNLL-U with tags, lemmas, features, heads and labels. `cpu` takes the raw text of the sentences: one thread, split,
-tagged, parsed and written as CoNLL-U; the two models take turns. A model that cannot split text borrows the splitter of
-`en`. Each part writes its rows into the result, and leaves the other's as they are.
+tagged, parsed and written as CoNLL-U; the two models take turns. The linear one is made by `headway reproduce english
+--language linear`, unless --linear names another. A model that cannot split text borrows its splitter. Each part writes
+its rows into the result, and leaves the other's as they are.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from headway.training.data import checksum
 from headway.treebank.raw_text import raw_text
 
 GPU_BAR = 50_000.0
+LINEAR = "experiments/english/models/linear.headway"
 TURNS, WORDS, COMPARED = 5, 500_000, 500
 
 
@@ -183,7 +185,7 @@ def main() -> int:
     options.add_argument("model", type=Path, help="a neural model")
     options.add_argument("data", type=Path, help="a treebank")
     options.add_argument("--device", default="cuda", help="for gpu: auto tries the script where there is none")
-    options.add_argument("--linear", default="en", help="for cpu: the model beside it")
+    options.add_argument("--linear", default=LINEAR, help="for cpu: the model beside it")
     options.add_argument("--commit", default="unknown", help="what to call the code that is measured")
     options.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "neural_parse.json")
     chosen = options.parse_args()

@@ -30,7 +30,7 @@ from headway.training.data import checksum
 from headway.treebank import read_treebank
 from headway.treebank.raw_text import raw_text
 
-SPEED_BAR, ANSWER_BAR, LOAD_BAR, MEGABYTES_BAR = 3_000.0, 3.0, 1.0, 25.0
+SPEED_BAR, ANSWER_BAR, LOAD_BAR, MEGABYTES_BAR = 3_000.0, 2.0, 1.0, 28.0
 TURNS = 5
 SENTENCE = "The quick answer came from a cold process."
 
