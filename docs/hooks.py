@@ -19,6 +19,7 @@ SHOWN = (
     "experiments/*/*/tables.md",
     "experiments/*/*.svg",
     "experiments/english/results/en.json",
+    "experiments/english/results/splitter-*.json",
     "experiments/README.md",
     "experiments/segmentation/README.md",
 )
