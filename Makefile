@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint types layers unit fuzz soak gpu-test test-lowest format docs embedded clean
 
 demo: $(VENV)/installed
-	$(BIN)/python examples/demo.py
+	@$(BIN)/python examples/demo.py
 
 # The tests leave a core idle now and then, and mypy takes half a minute of one.
 test: lint
@@ -57,9 +57,9 @@ embedded: $(VENV)/ready
 	cp experiments/english/models/en.headway src/headway/embedded/en.headway
 
 $(VENV)/installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
-	touch $@
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
 
 # Only what is imported becomes bytecode, when it is: the other three quarters would take pip half a minute.
 $(VENV)/ready: pyproject.toml
