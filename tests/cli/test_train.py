@@ -94,7 +94,7 @@ def test_settings_reach_the_trainer(
     assert [given.pop(name) for name in others] == ["a.conllu", None, text, 2, tmp_path / "m.checkpoint", None]
     chosen = Settings(**given).complete()
     assert (chosen.parts is None) == (chosen.model == "arc")  # arcs are all the parts of an arc-factored model
-    may_be_none = ("parts", "clusters", "entropy_weight", "entropy_order", "batch", "rate")
+    may_be_none = ("parts", "clusters", "entropy_weight", "entropy_order", "batch", "rate", "teacher")
     written_out = {name: value for name, value in vars(chosen).items() if value is not None or name not in may_be_none}
     assert all(type(value) in (str, int, float, bool) for value in written_out.values())
     expected = {**vars(Settings(epochs=2).complete()), **changed}

@@ -165,7 +165,7 @@ def test_from_rules_to_parsed_sentences(rules: Path, trees: Path, tmp_path: Path
     assert ["rule", "target", "expectation", "units"] in [line.split() for line in done.stdout.splitlines()]
     run("parse", model, new, "-o", parsed)
     assert evaluate(new, parsed).uas > 90
-    assert ["rules", "3"] in [line.split() for line in run("info", model).stdout.splitlines()]
+    assert ["rules", "3"] in [line.split() for line in run("info", model, "--all").stdout.splitlines()]
     explained = json.loads(run("constrain", rules, trees, "--model", model, "--json").stdout)
     assert [rule["target"][0] for rule in explained["rules"]] == [0.98, 0.95, 0.95]
     for rule in explained["rules"]:

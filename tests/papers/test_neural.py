@@ -130,7 +130,7 @@ def test_nothing_is_computed_twice_unless_its_settings_change(
     cells = ("conllx/danish-*-1",)
     neural.run(data, output, quick=True, cells=cells, say=nothing)
     assert asked == ["danish-lstm-margin-1"]
-    monkeypatch.setitem(neural_plan.SETTINGS, "danish-lstm-loglinear", {"dropout": 0.5})
+    monkeypatch.setitem(neural_plan.SETTINGS, "danish-lstm-loglinear", {"smoothing": 0.1})
     neural.run(data, output, quick=True, cells=cells, say=nothing)
     assert asked[1:] == ["danish-lstm-loglinear-1", "danish-lstm-margin-1"]
 
