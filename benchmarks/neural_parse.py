@@ -164,7 +164,7 @@ def on_cpu(model: Path, data: Sequence[Sentence], linear: str) -> dict[str, Any]
             turns[name].append(words[name] / seconds(lambda parser=parser: whole(parser)))  # type: ignore[misc]
     ratios = [neural / own for neural, own in zip(turns["neural"], turns["linear"], strict=True)]
     return {
-        "linear_model": {"name": linear, "kind": parsers["linear"].model.kind},
+        "linear_model": {"name": Path(linear).name, "kind": parsers["linear"].model.kind},
         "splitter": "of the linear model" if borrowed else "its own",
         "words": words,
         "words_per_second": {name: max(own) for name, own in turns.items()},
