@@ -92,7 +92,9 @@ def trained(data: TrainingData, sources: Sources, models: Path, quick: bool, say
         teachers = [_teacher(data, sources.teacher, own, models, quick, say) for own in TEACHERS]
         settings = _settings(sources.encoder, OF_PUPILS, {}, quick)
         prepared = trainer.prepare(data, settings, device, teachers=teachers)
-        pupils = [_pupil(prepared, order, own, sources, models, quick, say) for order, own in enumerate(PUPILS, 1)]
+        pupils = [
+            _pupil(data, prepared, order, own, sources, models, quick, say) for order, own in enumerate(PUPILS, 1)
+        ]
         weights, count = best_mean(pupils, prepared, settings, device)
         say(f"en: the mean of {count} pupils")
         prepared.network.load_state_dict(weights)
@@ -142,25 +144,32 @@ def _teacher(
 
 
 def _pupil(
-    prepared: Prepared, order: int, own: dict[str, Any], sources: Sources, models: Path, quick: bool, say: Say
+    data: TrainingData,
+    taught: Prepared,
+    order: int,
+    own: dict[str, Any],
+    sources: Sources,
+    models: Path,
+    quick: bool,
+    say: Say,
 ) -> Pupil:
-    """Trained from the weights that all pupils begin with."""
+    """Trained from the weights that all pupils begin with; `taught` has the text and the answers about it."""
     from headway.neural import trainer
     from headway.neural.fitting import flat, unflat
 
     path = models / f"{'quick-' if quick else ''}pupil-{order}.npz"
-    device = next(prepared.network.parameters()).device
-    like = {name: weight.clone() for name, weight in prepared.network.state_dict().items()}
     if not path.exists():
         settings = _settings(sources.encoder, OF_PUPILS, own, quick)
-        sizes = replace(trainer.network_settings(settings), seed=order)
-        fitted = trainer.fit(replace(prepared, sizes=sizes), settings, Run(), device)
-        prepared.network.load_state_dict(like)
+        device = trainer.device_of(settings)
+        alone = trainer.prepare(replace(data, text=()), settings, device)
+        sizes = replace(alone.sizes, seed=order)
+        prepared = replace(alone, text=taught.text, answers=taught.answers, sizes=sizes)
+        fitted = trainer.fit(prepared, settings, Run(), device)
         las = float(fitted.history[fitted.best_pass - 1]["las"])
         np.savez(path, weights=flat(fitted.weights), las=las)
         say(f"{path.stem}: dev LAS {las:.2f}")
     with np.load(path) as kept:
-        return Pupil(unflat(kept["weights"], like), float(kept["las"]))
+        return Pupil(unflat(kept["weights"], taught.network.state_dict()), float(kept["las"]))
 
 
 def best_mean(
