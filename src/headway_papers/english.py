@@ -100,6 +100,7 @@ def run(
     `encoder`, `teacher` and `text` are what `en` is made from.
     """
     chosen = require_names(languages, (NETWORK, *PARSERS), "parser")
+    sources = Sources.of(encoder, teacher, text) if NETWORK in chosen else None
     results, models = output / ("quick" if quick else "results"), output / "models"
     for folder in (results, models):
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,10 +109,10 @@ def run(
     other = data.parent / OTHER
     beside = {"gum_dev": list(read_treebank(_file(other, "dev")))[:most]} if other.is_dir() else {}
     for name in chosen:
-        if name == NETWORK:
-            _network({**parts, **beside}, Sources.of(encoder, teacher, text), results, models, quick, threads, say)
-        else:
+        if name != NETWORK:
             _parser(name, parts, results, models, quick, threads, say)
+        elif sources is not None:
+            _network({**parts, **beside}, sources, results, models, quick, threads, say)
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")
     say(table)
