@@ -107,7 +107,7 @@ def parse(
     newlines: Annotated[
         NewlineMode,
         typer.Option(
-            help="Does a single line end of text end a sentence: where it looks so, always (keep), never (ignore)?"
+            help="When a single line end ends a sentence: where it seems to (auto), always (keep), never (ignore)."
         ),
     ] = NewlineMode.AUTO,
     format: Annotated[

@@ -8,8 +8,7 @@ A *part* is called from kernels only, and compiled into each that calls it. It m
 loads from its cache is object code, which cannot be inlined, and a kernel built from it can be several times
 slower. It is always inlined: where that is left to LLVM, a process that compiles a kernel calls the part as compiled
 alone, one that loads the kernel calls the part as compiled with it, and their results differ in the last bits. Numba's
-entries for Python and C, into each of which the part would be inlined again, are left out: kernels compile in two
-thirds of the time.
+entries for Python and C, into each of which the part would be inlined again, are left out, which saves time.
 
 Fast-math is limited to reassociation, contraction into fused multiply-adds and the sign of zero: nan and infinity
 keep their IEEE meaning, which the kernels rely on.
