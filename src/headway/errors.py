@@ -72,12 +72,15 @@ class PrecisionError(HeadwayError, ArithmeticError):
 class NoTreeError(HeadwayError, ValueError):
     """No tree of the requested class avoids the forbidden arcs.
 
-    `words` are the words to look at; `sentence` is the position in the batch, None for one matrix.
+    `words` are the words to look at; `sentence` is the position in the batch, None for one matrix; `place` says where
+    the sentence stands in a file.
     """
 
-    def __init__(self, cause: str, words: tuple[int, ...], sentence: int | None = None) -> None:
-        where = "" if sentence is None else f"sentence {sentence}: "
-        super().__init__(f"{where}no tree exists: {cause}")
+    def __init__(
+        self, cause: str, words: tuple[int, ...], sentence: int | None = None, *, place: str | None = None
+    ) -> None:
+        where = place or (None if sentence is None else f"sentence {sentence}")
+        super().__init__(f"{f'{where}: ' if where else ''}no tree exists: {cause}")
         self.words = words
         self.sentence = sentence
 

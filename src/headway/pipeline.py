@@ -10,17 +10,21 @@ for parsed in parser.parse(read_treebank("new.conllu")):
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
+from headway.arrays import Ints
 from headway.card import Card, card_of, with_card
 from headway.declared import settings_of
 from headway.document import Document
 from headway.errors import ArgumentError, TrainingError
 from headway.features.rules import Rules, read_rules
+from headway.inference.scores import Arc
 from headway.learning.monitor import Show
+from headway.models.constraints import Constraints, constraints_of
 from headway.models.portions import SENTENCES, portions
 from headway.models.protocol import Description, Options, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
@@ -61,6 +65,7 @@ from headway.treebank.raw_text import Newlines
 DEVICES = ("cpu", "cuda", "auto")
 
 Text = str | list[str] | tuple[str, ...] | Sentence  # one sentence
+Heads = Ints | Sequence[int | None]  # n+1 of them, -1 or None where unknown
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,6 +251,10 @@ class Parser:
         seconds: float | None = ...,
         threads: int = ...,
         retag: bool = ...,
+        heads: Heads | None = ...,
+        labels: Sequence[str | None] | None = ...,
+        forbid: Iterable[Arc] = ...,
+        keep_heads: bool = ...,
     ) -> Parsed: ...
     @overload
     def parse(
@@ -257,6 +266,7 @@ class Parser:
         seconds: float | None = ...,
         threads: int = ...,
         retag: bool = ...,
+        keep_heads: bool = ...,
     ) -> Iterator[Parsed]: ...
     def parse(
         self,
@@ -267,6 +277,10 @@ class Parser:
         seconds: float | None = None,
         threads: int = 1,
         retag: bool = False,
+        heads: Heads | None = None,
+        labels: Sequence[str | None] | None = None,
+        forbid: Iterable[Arc] = (),
+        keep_heads: bool = False,
     ) -> Parsed | Iterator[Parsed]:
         """The tree of a sentence, or, one after the other, of any number of them in flat memory.
 
@@ -277,15 +291,36 @@ class Parser:
         `exact`, higher-order models stop where dual decomposition stops; after `seconds` they take the best tree of a
         sentence found so far. `status` and `gap` say what is proved. Sentences of more than 1,000 words are parsed in
         stretches (`headway.models.stretches`).
+
+        What is known of the tree is kept, the rest is the best given that, and all probabilities are conditioned on it.
+        Known may be, of one sentence, some `heads` (n+1, -1 or None where unknown, heads[0] among them) and `labels` of
+        these, and that there are no such arcs (head, modifier) as those to `forbid`. With `keep_heads`, it is what each
+        `Sentence` has, partial ones (`read_treebank(..., partial=True)`) as well.
+
+        >>> parser = Parser.load("en")
+        >>> parser.parse(["I", "saw", "her", "duck"]).heads
+        array([-1,  2,  0,  4,  2])
+        >>> parser.parse(["I", "saw", "her", "duck"], heads=[-1, -1, -1, 2, -1]).heads
+        array([-1,  2,  0,  2,  2])
         """
         options, executor = Options(mbr, exact, seconds), executor_for(threads)
+        forbidden = tuple(forbid)
         if isinstance(text, str | Sentence) or is_tokens(text):
-            return next(self._parse([cast(Text, text)], options, executor, retag))
+            given = cast(Text, text)
+            if heads is None and labels is None and not forbidden and not keep_heads:
+                return next(self._parse([given], options, executor, retag))
+            sentence = _with_known(self._sentence(given), heads, labels, keep_heads)
+            return next(self._parse([sentence], options, executor, retag, partial(constraints_of, forbid=forbidden)))
         if isinstance(text, bytes) or not isinstance(text, Iterable):
             raise _no_sentence(text)
+        if heads is not None or labels is not None or forbidden:
+            raise ArgumentError(
+                "heads, labels and arcs to forbid are those of one sentence, and there are many; expected partial "
+                "sentences and keep_heads=True"
+            )
         for each in text if isinstance(text, list | tuple) else ():
             _require_sentence(each)
-        return self._parse(text, options, executor, retag)
+        return self._parse(text, options, executor, retag, constraints_of if keep_heads else None)
 
     def __call__(
         self,
@@ -335,11 +370,20 @@ class Parser:
             )
         return self.segmenter
 
-    def _parse(self, texts: Iterable[Text], options: Options, executor: Executor, retag: bool) -> Iterator[Parsed]:
+    def _parse(
+        self,
+        texts: Iterable[Text],
+        options: Options,
+        executor: Executor,
+        retag: bool,
+        known: Callable[[Sentence], Constraints | None] | None = None,
+    ) -> Iterator[Parsed]:
         at_once = getattr(self.model, "sentences_at_once", SENTENCES)  # a GPU wants more
         for portion in portions(map(self._sentence, texts), at_once):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
-            for sentence, found in zip(some, predict_any_length(self.model, some, options, executor), strict=True):
+            constraints = None if known is None else [known(sentence) for sentence in portion]
+            predicted = predict_any_length(self.model, some, options, executor, constraints)
+            for sentence, found in zip(some, predicted, strict=True):
                 own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
                 tree = own.with_tree(found.heads, found.labels)
                 yield Parsed(
@@ -368,6 +412,28 @@ def _on_device(model: TreeModel, device: str) -> TreeModel:
     if device == "cuda":
         raise ArgumentError(f"a model of the kind {model.kind} parses on the CPU; only neural models use a GPU")
     return model
+
+
+def _with_known(
+    sentence: Sentence,
+    heads: Heads | None,
+    labels: Sequence[str | None] | None,
+    keep: bool,
+) -> Sentence:
+    """The sentence with the heads and labels that are given for it, or with its own if these are to be kept."""
+    if keep and (heads is not None or labels is not None):
+        raise ArgumentError("heads are given, and the sentence's own are to be kept; expected one or the other")
+    if keep:
+        return sentence
+    if heads is None:
+        if labels is not None:
+            raise ArgumentError("labels are given without heads; expected a head for every word with a known label")
+        return replace(sentence, heads=None, labels=None)
+    known: Any = [-1 if h is None else h for h in heads] if isinstance(heads, list | tuple) else heads
+    names: Any = labels
+    if isinstance(labels, list | tuple):
+        names = [*labels[:1], *("_" if label is None else label for label in labels[1:])]
+    return sentence.with_tree(known, names, partial=True)
 
 
 def _require_sentence(given: object) -> None:

@@ -458,3 +458,46 @@ def test_a_forbidden_sentence_is_named() -> None:
     with pytest.raises(NoTreeError, match="sentence 0: no tree exists"):
         posterior(ones(), words(2), factor)
     assert tree_weight(ones(), words(2), [-1, 0, 1], factor) == (-np.inf, 0)
+
+
+@both_roots
+@given(seed=seeds, n=st.integers(1, 5), states=st.integers(1, 3), memory=st.integers(1, 3), mixed=st.booleans())
+def test_allowed_arcs_condition_the_grammar(
+    single_root: bool, seed: int, n: int, states: int, memory: int, mixed: bool
+) -> None:
+    """Against the trees whose arcs are allowed, weighed one by one; one tree at least is left."""
+    rng = np.random.default_rng(seed)
+    grammar, symbols = random_grammar(rng, 4, states, mixed=mixed), random_symbols(rng, 4, n)
+    factor = random_factor(rng, n, memory) if memory > 1 else None
+    trees = projective_trees(n, single_root)
+    allowed = rng.random((n + 1, n + 1)) < 0.6
+    tree = trees[rng.integers(len(trees))]
+    allowed[tree[1:], np.arange(1, n + 1)] = True
+    left = [each for each in trees if allowed[each[1:], np.arange(1, n + 1)].all()]
+    weights = np.array([weight(grammar, symbols, each, factor) for each in left])
+    found = posterior(grammar, symbols, (factor or ModifierFactor.of_nothing(n)).only(allowed), single_root=single_root)
+    assert found.probability == pytest.approx(weights.sum(), rel=1e-10, abs=1e-11 * np.abs(weights).sum())
+    arcs = np.zeros((n + 1, n + 1))
+    for each, own in zip(left, weights, strict=True):
+        arcs[each[1:], np.arange(1, n + 1)] += own
+    np.testing.assert_allclose(found.marginals * found.probability, arcs, rtol=1e-9, atol=1e-10 * np.abs(weights).sum())
+    assert not found.marginals[~allowed].any()
+    [(heads, floored)] = mbr([found], single_root=single_root, allowed=[allowed])
+    logs = np.log(np.maximum(found.marginals, FLOOR))
+    scores = [logs[each[1:], np.arange(1, n + 1)].sum() for each in left]
+    assert logs[heads[1:], np.arange(1, n + 1)].sum() == pytest.approx(max(scores), rel=1e-9, abs=1e-9)
+    assert any((heads == each).all() for each in left)
+    arcs_there = np.ones((n + 1, n + 1), np.bool_)
+    arcs_there[:, 0] = False
+    np.fill_diagonal(arcs_there, False)
+    own = found.marginals[allowed & arcs_there]
+    assert floored == Floored(int((own < 0).sum()), int(((own >= 0) & (own < FLOOR)).sum()))
+
+
+def test_some_sentences_of_a_group_may_be_restricted() -> None:
+    ones_ = posteriors(ones(), [words(3), words(2)])
+    allowed = np.ones((4, 4), np.bool_)
+    allowed[0, [1, 2]] = False
+    (restricted, _), (free, _) = mbr(ones_, allowed=[allowed, None])
+    assert restricted[3] == 0
+    np.testing.assert_array_equal(free, mbr(ones_)[1][0])

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from headway.arrays import TreeClass
-from headway.errors import SizeError
+from headway.errors import NoTreeError, SizeError
 from headway.inference import Status, TreeDistribution
 from headway.inference.heads import is_in_class
 from headway.models import stretches
+from headway.models.constraints import Constraints, mask_arcs
 from headway.models.protocol import Options, Prediction
 from headway.models.stretches import StretchedDistribution, predict_any_length
 from headway.parallel import SERIAL, Executor, Threads
@@ -34,15 +35,22 @@ class RandomModel:
     seen: list[Sentence] = field(default_factory=list)
     options: list[Options] = field(default_factory=list)
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         self.seen += given
         self.options.append(options)
-        return [self._tree(sentence) for sentence in given]
+        return [self._tree(*each) for each in zip(given, constraints or [None] * len(given), strict=True)]
 
-    def _tree(self, sentence: Sentence) -> Prediction:
+    def _tree(self, sentence: Sentence, known: Constraints | None = None) -> Prediction:
         n = len(sentence)
         rng = np.random.default_rng(crc32(" ".join(sentence.forms).encode()))
-        distribution = TreeDistribution(2 * rng.normal(size=(n + 1, n + 1)), *self.trees)
+        scores = 2 * rng.normal(size=(n + 1, n + 1))
+        distribution = TreeDistribution(scores if known is None else mask_arcs(scores, known.allowed), *self.trees)
         heads = distribution.argmax()
         labels = (None, *("root" if h == 0 else "dep" for h in heads[1:].tolist())) if self.labels else None
         shares = np.append(1.0, rng.random(n)) if self.labels else None
@@ -54,7 +62,8 @@ def words(n: int, *, marks: Sequence[int] = (), name: str = "w") -> Sentence:
 
 
 def predict(model: RandomModel, given: Sequence[Sentence], executor: Executor = SERIAL, **options: Any) -> Any:
-    found: Any = predict_any_length(model, given, Options(**options), executor)  # type: ignore[arg-type]
+    constraints = options.pop("constraints", None)
+    found: Any = predict_any_length(model, given, Options(**options), executor, constraints)  # type: ignore[arg-type]
     return found
 
 
@@ -151,3 +160,112 @@ def test_other_probabilities_are_refused_in_one_sentence() -> None:
     with pytest.raises(SizeError, match=remedy):
         own.log_prob([-1, 2, 0])
     assert own.log_prob([-1, 0, 1]) == -2.0
+
+
+# Constraints
+
+
+def heads(n: int, **known: int) -> Any:
+    """Unknown but for the words `m<number>`."""
+    made = np.full(n + 1, -1)
+    for name, head in known.items():
+        made[int(name[1:])] = head
+    return made
+
+
+@every_class
+def test_known_heads_inside_stretches_are_kept(trees: TreeClass) -> None:
+    """Of the tree that is found without constraints, and of another one; the arcs are certain then."""
+    model, n = RandomModel(trees), 37
+    sentence = words(n)
+    [free] = predict(model, [sentence])
+    own = Constraints(np.where(np.arange(n + 1) % 2, free.heads, -1))
+    other = Constraints(heads(n, m3=1, m13=16, m22=0, m35=36), None, ((2, 1), (5, 14), (20, 11), (0, 36)))
+    short = Constraints(heads(9, m9=1), (None, *["_"] * 8, "x"))
+    labelled = Constraints(other.heads, tuple("x" if m == 35 else "_" for m in range(n + 1)), other.forbidden)
+    one, two, three = predict(
+        model,
+        [sentence, sentence, words(9, name="v")],
+        constraints=[own, labelled, short],
+    )
+    np.testing.assert_array_equal(one.heads, free.heads)
+    for known, found in ((own, one), (other, two), (short, three)):
+        assert is_in_class(found.heads, trees)
+        pinned = np.flatnonzero(known.heads >= 0)
+        np.testing.assert_array_equal(found.heads[pinned], known.heads[pinned])
+        assert not any(found.heads[m] == h for h, m in known.forbidden)
+    np.testing.assert_allclose(one.distribution.arcs[1::2], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(two.distribution.arcs[[3, 13, 22, 35]], 1.0, rtol=1e-12)
+    assert (two.labels[35], two.label_probabilities[35], three.labels[9]) == ("x", 1.0, "x")
+    assert two.labels.count("x") == 1
+    assert (two.status, three.status) == (Status.IN_STRETCHES, Status.EXACT)
+    assert not np.array_equal(two.heads, free.heads)
+
+
+@pytest.mark.parametrize("trees", [TreeClass(False, True), TreeClass(True, True)], ids=str)
+def test_a_head_in_another_stretch_makes_both_words_roots_of_theirs(trees: TreeClass) -> None:
+    model, n = RandomModel(trees), 45
+    known = Constraints(heads(n, m4=17, m17=33, m33=0), None, ((33, 25),))
+    [found] = predict(model, [words(n)], constraints=[known])
+    assert found.heads[[4, 17, 33]].tolist() == [17, 33, 0]
+    assert found.heads[25] != 33
+    assert is_in_class(found.heads, trees)
+    np.testing.assert_allclose(found.distribution.arcs[[4, 17, 33]], 1.0, rtol=1e-12)
+
+
+def test_a_forbidden_root_may_be_that_of_a_stretch() -> None:
+    """Here of every stretch but one, whose root is on the sentence's then."""
+    model, n = RandomModel(TreeClass(False, True)), 30
+    sentence = words(n)
+    [free] = predict(model, [sentence])
+    roots = [m for piece in (range(1, 11), range(11, 21), range(21, 31)) for m in piece]
+    forbidden = tuple((0, m) for m in roots if m > 10)
+    [found] = predict(model, [sentence], constraints=[Constraints(heads(n), None, forbidden)])
+    assert np.flatnonzero(found.heads == 0)[0] <= 10
+    inside = (found.heads == free.heads) | (np.arange(n + 1) == 0)
+    assert inside.sum() >= n - 2  # but for the words that join the stretches
+
+
+LIMITS: dict[str, tuple[TreeClass, Constraints, str]] = {
+    "two heads elsewhere": (
+        TreeClass(False, True),
+        Constraints(heads(30, m3=14, m5=25)),
+        "14 (w14) cannot be kept as the head of 3 (w3), which is in another stretch; leave that head open",
+    ),
+    "a head elsewhere and the root": (
+        TreeClass(False, True),
+        Constraints(heads(30, m3=14, m11=0)),
+        "14 (w14) cannot be kept as the head of 3 (w3), which is in another stretch; leave that head open",
+    ),
+    "a head whose own is in its stretch": (
+        TreeClass(True, True),
+        Constraints(heads(30, m3=14, m14=17)),
+        "14 (w14) cannot be kept as the head of 3 (w3), which is in another stretch; leave that head open",
+    ),
+    "stretches that stay apart": (
+        TreeClass(False, False),
+        Constraints(heads(30, m29=1)),
+        "1 (w1) cannot be kept as the head of 29 (w29), which is in another stretch; leave that head open",
+    ),
+    "arcs that join them": (
+        TreeClass(False, True),
+        Constraints(heads(30, m3=0), None, tuple((h, m) for m in range(11, 31) for h in range(11))),
+        "the forbidden arcs leave no tree; allow some",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_stretches_cannot_do_is_refused_in_one_sentence(name: str) -> None:
+    trees, known, said = LIMITS[name]
+    with pytest.raises(SizeError) as caught:
+        predict(RandomModel(trees), [words(30)], constraints=[known])
+    assert str(caught.value) == (
+        f"a sentence of 30 words is parsed in stretches of at most 10, and {said}, or split the sentence"
+    )
+
+
+def test_contradictions_in_long_sentences_name_the_words() -> None:
+    known = Constraints(heads(30, m3=0, m25=0))
+    with pytest.raises(NoTreeError, match=r"words 3 \(w3\) and 25 \(w25\) are both under the root"):
+        predict(RandomModel(TreeClass()), [words(30)], constraints=[known])

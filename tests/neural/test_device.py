@@ -15,8 +15,9 @@ pytest.importorskip("tokenizers", reason="subwords are cut by tokenizers")
 
 from headway import Parser, Sentence
 from headway.arrays import TreeClass
-from headway.errors import ArchiveError, ArgumentError
+from headway.errors import ArchiveError, ArgumentError, NoTreeError
 from headway.inference import TreeDistribution
+from headway.models.constraints import Constraints
 from headway.models.protocol import Options
 from headway.neural import device as on_device
 from headway.neural.device import DeviceModel
@@ -219,3 +220,32 @@ def test_on_a_gpu(name, quantised):
     model = model_of(name, TREES, quantised=quantised)
     expected = DeviceModel.of(model, CPU).predict(given(name), Options(), SERIAL)
     same(DeviceModel.of(model, torch.device("cuda")).predict(given(name), Options(), SERIAL), expected)
+
+
+@pytest.mark.parametrize("mbr", [False, True])
+@pytest.mark.parametrize("trees", CLASSES)
+def test_constraints_are_met_as_by_the_runtime(name, trees, mbr):
+    model, rng = model_of(name, TREES, quantised=False).with_trees(trees), np.random.default_rng(5)
+    some, constraints = [EMPTY, *given(name)], [None]
+    for tree in TREES:
+        heads = np.where(rng.random(len(tree) + 1) < 0.3, np.arange(len(tree) + 1) - 1, -1)
+        forbidden = tuple((h, 2) for h in (3, 4) if h <= len(tree))
+        constraints.append(Constraints(heads, None, forbidden) if rng.random() < 0.8 else None)
+    expected = model.predict(some, Options(mbr=mbr), SERIAL, constraints)
+    found = DeviceModel.of(model, CPU).predict(some, Options(mbr=mbr), SERIAL, constraints)
+    same(found, expected)
+    free = model.predict(some, Options(mbr=mbr), SERIAL)
+    assert any((one.heads != other.heads).any() for one, other in zip(found, free, strict=True))
+    for one, known in zip(found, constraints, strict=True):
+        if known is not None:
+            words = np.flatnonzero(known.heads >= 0)
+            np.testing.assert_array_equal(one.heads[words], known.heads[words])
+            assert not any(one.distribution.marginals[arc] for arc in known.forbidden)
+
+
+def test_no_tree_is_an_error():
+    model = model_of("lstm", TREES, quantised=False)
+    sentence = given("lstm")[0]
+    known = Constraints(np.full(len(sentence) + 1, -1), None, tuple((0, m) for m in range(1, len(sentence) + 1)))
+    with pytest.raises(NoTreeError, match="cannot be reached from the root"):
+        DeviceModel.of(model, CPU).predict([sentence], Options(), SERIAL, [known])

@@ -22,8 +22,9 @@ from headway.archive import Archive, load_archive, save_archive
 from headway.arrays import TreeClass
 from headway.errors import ArchiveError, HeadwayError, TrainingError
 from headway.inference import TreeDistribution
+from headway.models.constraints import Constraints, mask_arcs
 from headway.models.protocol import Options
-from headway.models.stretches import MOST_WORDS
+from headway.models.stretches import MOST_WORDS, predict_any_length
 from headway.neural.model import NeuralModel
 from headway.parallel import SERIAL, Threads
 from tests.cli.conftest import run
@@ -452,3 +453,38 @@ def test_the_runtime_leaves_nothing_on_disk_and_tells_nobody(path, tmp_path):
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "NUMBA_CACHE_DIR") if name in os.environ}
     subprocess.run([sys.executable, "-c", code, str(path)], env={**kept, **homes}, check=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_known_heads_are_kept_and_the_rest_is_the_best_given_them(parser):
+    """By the exact distribution of the network's scores without what is ruled out, in any company."""
+    model, rng = parser.model, np.random.default_rng(4)
+    given = []
+    for tree in TREES[:6]:
+        heads = np.where(rng.random(len(tree) + 1) < 0.4, tree.heads, -1)
+        heads[0] = -1
+        upside_down = int(rng.integers(1, len(tree) + 1))
+        forbidden = ((int(tree.heads[upside_down]), upside_down),) if heads[upside_down] < 0 else ()
+        labels = (None, *("unheard-of" if h >= 0 else "_" for h in heads[1:]))
+        given.append(Constraints(heads, labels, forbidden))
+    given[2] = None
+    free = model.predict(PLAIN[:6], Options(), SERIAL)
+    found = predict_any_length(model, PLAIN[:6], Options(), SERIAL, given)
+    by_risk = model.predict(PLAIN[:6], Options(mbr=True), SERIAL, given)
+    alone = [predict_any_length(model, [s], Options(), SERIAL, [c])[0] for s, c in zip(PLAIN, given, strict=False)]
+    for i, (known, one) in enumerate(zip(given, found, strict=True)):
+        if known is None:
+            np.testing.assert_array_equal(one.distribution.marginals, free[i].distribution.marginals)
+            continue
+        scores = free[i].distribution._batch.scores[0]
+        trees = TreeDistribution(mask_arcs(scores, known.allowed), *model.trees)
+        np.testing.assert_array_equal(one.heads, trees.argmax())
+        np.testing.assert_array_equal(by_risk[i].heads, trees.mbr())
+        np.testing.assert_array_equal(alone[i].heads, one.heads)
+        np.testing.assert_allclose(one.distribution.marginals, trees.marginals, rtol=1e-9, atol=1e-12)
+        words = np.flatnonzero(known.heads >= 0)
+        np.testing.assert_array_equal(one.heads[words], known.heads[words])
+        assert all(one.heads[m] != h for h, m in known.forbidden)
+        if one.labels is not None:
+            assert {one.labels[m] for m in words} <= {"unheard-of"}
+            assert (one.label_probabilities[words] == 1.0).all()
+    assert any((one.heads != before.heads).any() for one, before in zip(found, free, strict=True))

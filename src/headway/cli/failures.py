@@ -17,7 +17,7 @@ import typer
 
 from headway.cli.signals import command_running
 from headway.cli.tables import counted
-from headway.errors import HeadwayError, TreebankError, printable
+from headway.errors import HeadwayError, printable
 
 
 @contextmanager
@@ -81,6 +81,7 @@ def require_one_standard_input(*names: str | None) -> None:
 class Skipped:
     """Counts the malformed sentences, or documents, that `--skip-bad` skips.
 
+    >>> from headway.errors import TreebankError
     >>> skipped = Skipped()
     >>> skipped(TreebankError("the ID is 'x'; expected 1", "a.conllu", 7))
     >>> str(skipped)
@@ -90,9 +91,9 @@ class Skipped:
     def __init__(self, what: str = "sentence") -> None:
         self.what = what
         self.count = 0
-        self._first: TreebankError | None = None
+        self._first: HeadwayError | None = None
 
-    def __call__(self, error: TreebankError) -> None:
+    def __call__(self, error: HeadwayError) -> None:
         self.count += 1
         self._first = self._first or error
 

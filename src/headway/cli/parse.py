@@ -1,7 +1,8 @@
 """`headway parse`: from text or a treebank to trees, as CoNLL-U, CoNLL-X, JSON, or drawn for the terminal.
 
 Everything is streamed, in the order of the input. A treebank keeps everything but HEAD and DEPREL (and, with `--retag`,
-its tags). The words of a text get TokenRange in MISC: where they stand in it, in characters.
+its tags). With `--keep-heads` it keeps these, too, and only those that are unknown, "_", are found. The words of a text
+get TokenRange in MISC: where they stand in it, in characters.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from headway.cli.reading import load_parser, portions, require_model
 from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.cli.warm_up import Task, compile_side_by_side
-from headway.errors import TrainingError, TreebankError, printable
+from headway.errors import NoTreeError, TrainingError, TreebankError, printable
 
 if TYPE_CHECKING:
     from headway.parsed import Parsed
+    from headway.pipeline import Parser
     from headway.treebank import Format, Sentence
     from headway.treebank.inputs import InputFormat
 
@@ -39,6 +41,7 @@ EXAMPLES = (
     "headway parse neural.headway new.conllu --device cuda -o parsed.conllu",
     "headway parse model.headway new.conllu --marginals -o unsure.conllu",
     "headway parse model.headway new.conllu --status -o proven.conllu",
+    "headway parse model.headway partial.conllu --keep-heads -o complete.conllu",
     "zcat news.conllu.gz | headway parse model.headway - | head",
 )
 
@@ -125,6 +128,12 @@ def parse(
             "--marginals", help="Add each head's and label's probability to MISC, and the tree's as a comment."
         ),
     ] = False,
+    keep_heads: Annotated[
+        bool,
+        typer.Option(
+            "--keep-heads", help="Keep the heads and labels that INPUT, a treebank, has; find those that are _."
+        ),
+    ] = False,
     retag: Annotated[bool, typer.Option("--retag", help="Replace INPUT's tags with the model's.")] = False,
     mbr: Annotated[bool, typer.Option("--mbr", help="Maximise the expected number of correct heads.")] = False,
     projective: Annotated[
@@ -157,7 +166,8 @@ def parse(
 ) -> None:
     """Parse a text or a treebank.
 
-    Everything in a treebank is kept, line by line, except HEAD and DEPREL.
+    Everything in a treebank is kept, line by line, except HEAD and DEPREL; with --keep-heads, those are kept, too, and
+    what is unknown (_) is found given them.
     """
     if unsure_below is not None and not 0 <= unsure_below <= 1:
         raise typer.BadParameter(f"--unsure-below is {unsure_below}; expected a probability, from 0 to 1")
@@ -187,9 +197,18 @@ def parse(
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
         skip = skipped if skip_bad else None
-        for portion in portions(parser, input, known, treebank=unnamed, newlines=newlines.value, skip_bad=skip):
+        read = portions(
+            parser, input, known, treebank=unnamed, newlines=newlines.value, skip_bad=skip, trees=keep_heads
+        )
+        for portion in read:
             yield from parser.parse(
-                portion, mbr=mbr, exact=exact, seconds=seconds_per_sentence, threads=threads, retag=retag
+                _without_contradictions(portion, parser, skipped) if keep_heads and skip_bad else portion,
+                mbr=mbr,
+                exact=exact,
+                seconds=seconds_per_sentence,
+                threads=threads,
+                retag=retag,
+                keep_heads=keep_heads,
             )
             sys.stdout.flush()  # for whoever is typing
 
@@ -199,6 +218,21 @@ def parse(
     _write(parsed, remarks, write_as, output)
     skipped.report()
     doubts.report()
+
+
+def _without_contradictions(portion: Iterable[Sentence], parser: Parser, skipped: Skipped) -> Iterator[Sentence]:
+    """The sentences whose known heads some tree of the parser has; the others are counted as malformed."""
+    from headway.models.constraints import constraints_of, require_agreement
+
+    for sentence in portion:
+        known = constraints_of(sentence)
+        try:
+            if known is not None:
+                require_agreement(sentence, known, parser.model.trees)
+        except NoTreeError as error:
+            skipped(error)
+        else:
+            yield sentence
 
 
 class Doubts:

@@ -50,20 +50,25 @@ def portions(
     treebank: Format = "conllu",
     newlines: Newlines = "auto",
     skip_bad: Callable[[TreebankError], None] | None = None,
+    trees: bool = False,
 ) -> Iterator[Iterable[Sentence]]:
     """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, what a pipe gave
     before a pause, otherwise all.
 
     Nothing is opened before the first portion is asked for. `treebank` is the format to assume where only the content
-    shows that the input is a treebank.
+    shows that the input is a treebank. Its sentences come without trees, unless these are asked for, whole or partial.
     """
     from headway.treebank.inputs import open_input
 
     with pipe_of(input) as pipe, open_input(cast(IO[bytes], pipe) or input, format, treebank=treebank) as found:
         if found.format in ("text", "lines", "tokens"):
+            if trees:
+                name = "standard input" if input == "-" else input
+                raise TreebankError(f"{name} has no heads to keep, as it is text; give a treebank, or no --keep-heads")
             _require_words(parser, found.format)
         typed = input == "-" and sys.stdin.isatty()
-        for portion in found.portions(parser.segmenter, typed=typed, newlines=newlines, skip_bad=skip_bad):
+        read = found.portions(parser.segmenter, typed=typed, newlines=newlines, skip_bad=skip_bad, trees=trees)
+        for portion in read:
             if pipe is None:
                 yield portion
             else:

@@ -7,11 +7,11 @@ held and checked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.arrays import Floats, Ints
+from headway.arrays import Bools, Floats, Ints
 from headway.errors import ScoresError, ShapeError
 from headway.inference.batch import LARGEST_SCORE, as_floats
 from headway.inference.jit import kernel
@@ -127,6 +127,19 @@ class ModifierFactor:
         if h >= 0:
             raise _bad_log(f"log_stops[{h}, {d}, {q}]", self.log_stops[h, d, q])
 
+    @classmethod
+    def of_nothing(cls, n: int) -> ModifierFactor:
+        """The factor of one state that gives every sequence weight 1."""
+        return cls(np.zeros((n + 1, n + 1, 1)), np.zeros((n + 1, 2, 1)), np.zeros(n + 1, np.int64))
+
+    def only(self, allowed: Bools) -> ModifierFactor:
+        """The same for trees of allowed arcs (n+1, n+1); others weigh nothing, so that probabilities are conditional.
+
+        >>> ModifierFactor.of_nothing(1).only(np.array([[True, False], [True, True]])).log_weights[0, 1]
+        array([-inf])
+        """
+        return replace(self, log_weights=np.where(allowed[..., None], self.log_weights, -np.inf))
+
     @property
     def n(self) -> int:
         """How many words the sentence has."""
@@ -158,7 +171,7 @@ def as_symbols(symbols: Ints, grammar: OperatorGrammar, sentence: int | None) ->
 def as_factors(factors: Sequence[ModifierFactor] | None, sentences: Sequence[Ints]) -> Sequence[ModifierFactor]:
     """One factor per sentence, of its length; without any, factors of one state that weigh nothing."""
     if factors is None:
-        none = {nodes: _no_factor(nodes) for nodes in {len(symbols) for symbols in sentences}}
+        none = {nodes: ModifierFactor.of_nothing(nodes - 1) for nodes in {len(symbols) for symbols in sentences}}
         return [none[len(symbols)] for symbols in sentences]
     if len(factors) != len(sentences):
         raise ShapeError(f"there are {len(factors)} factors for {len(sentences)} sentences; expected one each")
@@ -166,10 +179,6 @@ def as_factors(factors: Sequence[ModifierFactor] | None, sentences: Sequence[Int
         if factor.n != len(symbols) - 1:
             raise ShapeError(f"sentence {where} has {len(symbols) - 1} words, and its factor {factor.n}")
     return factors
-
-
-def _no_factor(nodes: int) -> ModifierFactor:
-    return ModifierFactor(np.zeros((nodes, nodes, 1)), np.zeros((nodes, 2, 1)), np.zeros(nodes, np.int64))
 
 
 def _require_numbers(array: Floats, name: str) -> None:

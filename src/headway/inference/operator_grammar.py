@@ -51,7 +51,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headway.arrays import Floats, Ints, TreeClass
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import NoTreeError
 from headway.inference.batch import Batch, groups_by_length
 from headway.inference.fast_exp import fast_exp
@@ -156,11 +156,16 @@ def tree_weight(
 
 
 def mbr(
-    posteriors: Sequence[Posterior], *, single_root: bool = True, floor: float = FLOOR
+    posteriors: Sequence[Posterior],
+    *,
+    single_root: bool = True,
+    floor: float = FLOOR,
+    allowed: Sequence[Bools | None] | None = None,
 ) -> list[tuple[Ints, Floored]]:
     """The heads with the largest sum of log marginals (equation 14), and how many marginals had to be floored.
 
-    Marginals below `floor`, the negative ones among them, count as `floor`. So every sentence has a tree.
+    Marginals below `floor`, the negative ones among them, count as `floor`. So every sentence has a tree, unless only
+    some of its arcs are `allowed`, (n+1, n+1); nothing is floored on the others.
 
     >>> operators = np.ones((2, 2, 2, 1, 1))
     >>> operators[:, LEFT] = 9.0
@@ -174,7 +179,8 @@ def mbr(
         longest = int(lengths[group].max())
         scores = np.zeros((len(group), longest + 1, longest + 1))
         counts = [
-            _log_floored(posteriors[where].marginals, floor, own) for where, own in zip(group, scores, strict=True)
+            _log_marginals(posteriors[where].marginals, None if allowed is None else allowed[where], floor, own)
+            for where, own in zip(group, scores, strict=True)
         ]
         heads = best_heads(Batch(scores, lengths[group], single=False), TreeClass(True, single_root), SERIAL)
         for where, own, (negative, tiny) in zip(group, heads, counts, strict=True):
@@ -196,6 +202,15 @@ def _flat(grammar: OperatorGrammar) -> tuple[Floats, Floats, Floats]:
     """Each array as rows of s numbers."""
     s = grammar.states
     return grammar.initial.reshape(-1, s), grammar.final.reshape(-1, s), grammar.operators.reshape(-1, s)
+
+
+def _log_marginals(marginals: Floats, allowed: Bools | None, floor: float, scores: Floats) -> tuple[int, int]:
+    """As `_log_floored`, with -inf on the arcs that are not allowed, which do not count."""
+    if allowed is None:
+        return _log_floored(marginals, floor, scores)
+    counts = _log_floored(np.where(allowed, marginals, 1.0), floor, scores)
+    scores[: len(allowed), : len(allowed)][~allowed] = -np.inf
+    return counts
 
 
 @kernel

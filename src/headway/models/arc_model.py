@@ -13,7 +13,8 @@ from headway.arrays import TreeClass
 from headway.features.arc_features import ArcFeatures
 from headway.features.coding import Coder
 from headway.models.arc_scorer import ArcScorer
-from headway.models.composed import BatchScorer, Labeller, predict_composed
+from headway.models.composed import Labeller, predict_composed
+from headway.models.constraints import Constraints
 from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels
 from headway.models.protocol import Description, Options, Prediction, Task
@@ -32,7 +33,7 @@ from headway.models.saved import (
     weights_of,
 )
 from headway.models.scorer import Trained
-from headway.models.tree_decoder import JointLabels, JointScorer, TreeDecoder
+from headway.models.tree_decoder import JointLabels, TrainedArcs, TreeDecoder
 from headway.parallel import Executor
 from headway.treebank import Sentence
 
@@ -74,12 +75,16 @@ class ArcModel:
         """What chooses the labels; None where the model was trained without."""
         return self.after if self.scorer.scorer.joint is None else JointLabels(self.scorer.scorer.labels)
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         """The trees of some sentences, in their order."""
-        scorer: BatchScorer = self.scorer
-        if self.scorer.scorer.joint is not None:
-            scorer = JointScorer(self.scorer, self.roots)
-        return predict_composed(self.coder, scorer, self.decoder, self.labeller, given, options, executor)
+        scorer = TrainedArcs(self.scorer, self.roots)
+        return predict_composed(self.coder, scorer, self.decoder, self.labeller, given, options, executor, constraints)
 
     def describe(self) -> Description:
         scorer = self.scorer.scorer

@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headway.arrays import Ints
+from headway.arrays import Bools, Ints
 from headway.features.coding import Coded, Coder
 from headway.inference.batch import groups_by_length
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
+from headway.models.constraints import Constraints, allowed_arcs
 from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Options, Prediction
 from headway.parallel import Executor
@@ -35,9 +36,9 @@ class DecodedTree:
 
 
 class BatchScorer(Protocol):
-    """Scores a batch, its weights fixed."""
+    """Scores a batch, its weights fixed; only trees of allowed arcs (B, N+1, N+1) are then found, None being all."""
 
-    def scores(self, batch: Coded, executor: Executor) -> Any: ...
+    def scores(self, batch: Coded, executor: Executor, allowed: Bools | None = None) -> Any: ...
 
 
 class Decoder(Protocol):
@@ -70,13 +71,15 @@ def predict_composed(
     sentences: Sequence[Sentence],
     options: Options,
     executor: Executor,
+    constraints: Sequence[Constraints | None] | None = None,
 ) -> list[Prediction]:
     """The trees of some sentences, in their order."""
     coded = coder.code(sentences)
     found: dict[int, Prediction] = {}
     for which in groups_by_length(coded.lengths, decoder.cells):
         batch = coded.some(which)
-        scores = scorer.scores(batch, executor)
+        allowed = allowed_arcs(constraints, which, int(batch.lengths.max()) + 1)
+        scores = scorer.scores(batch, executor, allowed)
         trees = decoder.decode(scores, batch.lengths, options, executor)
         labels = named_labels(labeller, batch, [tree.heads for tree in trees], scores)
         for i, tree, own in zip(which.tolist(), trees, labels, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.arrays import Ints, TreeClass
+from headway.arrays import Bools, Ints, TreeClass
 from headway.features.blocks import Weights
 from headway.features.coding import Coded
 from headway.inference.batch import one_sentence
@@ -50,9 +50,9 @@ class PrunedPartScorer:
         """The weights of the parts."""
         return self.parts.weights
 
-    def scores(self, batch: Coded, executor: Executor) -> PartScores:
-        """Prune a batch, and score its parts."""
-        pruned = self.pruner.prune(batch, executor=executor)
+    def scores(self, batch: Coded, executor: Executor, allowed: Bools | None = None) -> PartScores:
+        """Prune a batch, and score its parts; where arcs are not allowed, the pruner's marginals know of it."""
+        pruned = self.pruner.prune(batch, executor=executor, allowed=allowed)
         listed = self.parts.scorer.batch(batch, list(pruned.kept))
         return PartScores(sentence_parts(listed, self.parts.scores(listed, executor)), pruned)
 

@@ -20,14 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.archive import Archive
-from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import TrainingError
+from headway.arrays import Bools, Floats, Ints, TreeClass
+from headway.errors import NoTreeError, TrainingError
 from headway.features.coding import Coder, fine_tags
 from headway.inference.batch import groups_by_length
 from headway.inference.heads import as_heads, is_in_class
-from headway.inference.operator_automata import ModifierFactor, OperatorGrammar
+from headway.inference.operator_automata import ModifierFactor, OperatorGrammar, as_factors
 from headway.inference.operator_grammar import FLOOR, Posterior, mbr, posteriors, tree_weight
 from headway.models.composed import named_labels
+from headway.models.constraints import Constraints
 from headway.models.description import describe_features
 from headway.models.labeller import AfterLabels
 from headway.models.lexical_grammar import LexicalGrammar
@@ -114,9 +115,32 @@ def factors_of(
     return lexical.factors(sentences, [tags_of(sentence, column) for sentence in sentences])
 
 
+def _restricted(
+    factors: Sequence[ModifierFactor] | None, sentences: Sequence[Ints], allowed: Sequence[Bools | None]
+) -> list[ModifierFactor]:
+    """The factors of sentences, given by their symbols, that have allowed arcs only."""
+    return [
+        factor if mask is None else factor.only(mask)
+        for factor, mask in zip(as_factors(factors, sentences), allowed, strict=True)
+    ]
+
+
+def _impossible(error: NoTreeError, sentences: Sequence[Sentence], allowed: Sequence[Bools | None]) -> NoTreeError:
+    """The same error, or where only some arcs are allowed, one that blames it on those."""
+    assert error.sentence is not None
+    if allowed[error.sentence] is None:
+        return error
+    text = " ".join(sentences[error.sentence].forms)
+    cause = f"the grammar gives weight 0 to every tree of {text!r} that has the given heads; leave some of them open"
+    return NoTreeError(cause, error.words)
+
+
 @dataclass(frozen=True, repr=False)
 class GrammarDistribution:
-    """The posterior of one sentence's derivations, brought into [0, 1] where a spectral grammar leaves it."""
+    """The posterior of one sentence's derivations, brought into [0, 1] where a spectral grammar leaves it.
+
+    Where only some arcs are `allowed` (n+1, n+1), the factor rules out the others.
+    """
 
     grammar: OperatorGrammar
     symbols: Ints
@@ -124,11 +148,14 @@ class GrammarDistribution:
     posterior: Posterior
     heads: Ints
     trees: TreeClass
+    allowed: Bools | None = None
 
     @cached_property
     def marginals(self) -> Floats:
-        """P(head -> modifier): none below the floor, every word's summing to one."""
+        """P(head -> modifier): none of an allowed arc below the floor, every word's summing to one."""
         mu = np.maximum(self.posterior.marginals, FLOOR)
+        if self.allowed is not None:
+            mu[~self.allowed] = 0.0
         np.fill_diagonal(mu, 0.0)
         mu[:, 0] = 0.0
         mu[:, 1:] /= mu[:, 1:].sum(axis=0)
@@ -183,18 +210,33 @@ class GrammarModel:
     def requires(self) -> frozenset[str]:
         return required_columns(self.coder)
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         """The trees of least risk of some sentences, in their order."""
         grammar, single_root = self.grammar, self.single_root
         symbols = list(map(grammar.symbols.of, given))
         factors = factors_of(grammar.lexical, given, grammar.symbols.column)
-        found = posteriors(grammar.mixture, symbols, factors, single_root=single_root, executor=executor)
-        decoded = mbr(found, single_root=single_root)
+        allowed: list[Bools | None] = [None] * len(given)
+        if constraints is not None:
+            allowed = [None if own is None else own.allowed for own in constraints]
+            factors = _restricted(factors, symbols, allowed)
+        try:
+            found = posteriors(grammar.mixture, symbols, factors, single_root=single_root, executor=executor)
+        except NoTreeError as error:
+            raise _impossible(error, given, allowed) from None
+        decoded = mbr(found, single_root=single_root, allowed=allowed)
         labels = self._labels(given, [heads for heads, _ in decoded])
         predictions = []
         for i, (posterior, (heads, floored), names) in enumerate(zip(found, decoded, labels, strict=True)):
             factor = factors[i] if factors else None
-            distribution = GrammarDistribution(grammar.mixture, symbols[i], factor, posterior, heads, self.trees)
+            distribution = GrammarDistribution(
+                grammar.mixture, symbols[i], factor, posterior, heads, self.trees, allowed[i]
+            )
             predictions.append(Prediction(heads, names, distribution, floored=(floored.negative, floored.tiny)))
         return predictions
 

@@ -21,6 +21,7 @@ from headway.inference.parts import KINDS
 from headway.models.arc_scorer import ArcScorer
 from headway.models.calibration import Calibration
 from headway.models.composed import predict_composed
+from headway.models.constraints import Constraints
 from headway.models.description import Features, describe_features
 from headway.models.dual_decoder import DualDecoder, PrunedPartScorer
 from headway.models.labeller import AfterLabels
@@ -75,11 +76,19 @@ class HigherOrderModel:
     def requires(self) -> frozenset[str]:
         return required_columns(self.coder)
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         """The trees of some sentences, in their order."""
         if options.mbr:
             raise TrainingError("MBR needs arc marginals, which higher-order models do not have; use an arc model")
-        return predict_composed(self.coder, self.scorer, self.decoder, self.labeller, given, options, executor)
+        return predict_composed(
+            self.coder, self.scorer, self.decoder, self.labeller, given, options, executor, constraints
+        )
 
     def describe(self) -> Description:
         parts = self.scorer.parts.scorer

@@ -15,6 +15,7 @@ from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import TrainingError
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
+from headway.models.constraints import Constraints
 from headway.parallel import Executor
 from headway.treebank import Sentence
 
@@ -121,6 +122,20 @@ class TreeModel(Model[Sentence, Prediction], Protocol):
 
     One that predicts tags with the tree says which columns those are: `gives`, a frozen set of their names.
     """
+
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
+        """The trees of some sentences, in their order.
+
+        With `constraints`, one for each sentence, known heads are kept, forbidden arcs avoided, and probabilities
+        conditioned on both (`headway.models.constraints`). Known labels are put in by whoever asks.
+        """
+        ...
 
     @property
     def trees(self) -> TreeClass:

@@ -30,6 +30,7 @@ from headway.inference.candidates import candidates
 from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.jit import kernel, part
 from headway.models.arc_scorer import ArcScorer
+from headway.models.constraints import mask_arcs
 from headway.models.scorer import Trained
 from headway.models.tree_decoder import BATCH_CELLS
 from headway.parallel import SERIAL, Executor
@@ -70,13 +71,17 @@ class Pruner:
             size, needed = self.scorer.weights.size, self.scorer.scorer.size
             raise TrainingError(f"the pruner has {size} weights; its templates need {needed}")
 
-    def prune(self, batch: Coded, keep: Ints | None = None, executor: Executor = SERIAL) -> Pruned:
+    def prune(
+        self, batch: Coded, keep: Ints | None = None, executor: Executor = SERIAL, allowed: Bools | None = None
+    ) -> Pruned:
         """The arcs to keep.
 
-        `keep` are heads (B, N+1), one row per sentence, that must not be pruned; -1 asks for nothing.
+        `keep` are heads (B, N+1), one row per sentence, that must not be pruned; -1 asks for nothing. Where only some
+        arcs are `allowed` (B, N+1, N+1), all probabilities are those of the trees that have no other arcs: a word's
+        only head has probability 1, and is kept.
         """
         lengths = batch.lengths
-        checked = as_batch(self.scorer.scores(batch, executor), lengths)
+        checked = as_batch(mask_arcs(self.scorer.scores(batch, executor), allowed), lengths)
         log_z, mu = arc_marginals(checked, self.trees, executor)
         always = [best_heads(checked, self.trees, executor)]
         if keep is not None:

@@ -7,6 +7,9 @@ roots, as one sentence more: their heads and labels there join the stretches to 
 tree may have several words on the root, the stretches' roots stay there.) The status is `IN_STRETCHES`: nothing is
 proved of the whole tree.
 
+Known heads are kept and forbidden arcs avoided in stretches, too, as far as stretches can: a head in another stretch
+makes both words the roots of theirs, and a stretch has one.
+
 Time and memory grow in proportion to the length. A model whose searches cost more than others says after how many words
 to cut (`most_words`).
 """
@@ -15,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headway.arrays import Floats, Ints
-from headway.errors import SizeError
+from headway.errors import ArgumentError, NoTreeError, SizeError
 from headway.inference.dual_decomposition import Status
 from headway.inference.protocol import Distribution
+from headway.models.constraints import Constraints, named, require_agreement, require_tree_under
+from headway.models.labelling import NamedLabels
 from headway.models.protocol import Options, Prediction, TreeModel
 from headway.parallel import Executor
 from headway.treebank import Sentence
@@ -73,37 +79,122 @@ def arc_probabilities(distribution: Distribution, heads: Ints) -> Floats:
 
 
 def predict_any_length(
-    model: TreeModel, sentences: Sequence[Sentence], options: Options, executor: Executor
+    model: TreeModel,
+    sentences: Sequence[Sentence],
+    options: Options,
+    executor: Executor,
+    constraints: Sequence[Constraints | None] | None = None,
 ) -> list[Prediction]:
-    """The trees of some sentences, in their order."""
+    """The trees of some sentences, in their order; an error names the words where no tree meets the constraints."""
+    given = [None] * len(sentences) if constraints is None else list(constraints)
+    if any(given):
+        _require_constrainable(model)
     most = _most_words(model)
+    for sentence, own in zip(sentences, given, strict=True):
+        if own is not None:
+            check = require_tree_under if len(sentence) <= most else require_agreement
+            check(sentence, own, model.trees)
     if all(len(sentence) <= most for sentence in sentences):
+        found = _predicted(model, sentences, options, executor, given)
+    else:
+        short = [i for i, sentence in enumerate(sentences) if len(sentence) <= most]
+        some = [sentences[i] for i in short], options, executor, [given[i] for i in short]
+        rest = iter(_predicted(model, *some))
+        found = [
+            next(rest) if len(sentence) <= most else _joined(model, sentence, options, executor, own)
+            for sentence, own in zip(sentences, given, strict=True)
+        ]
+    return list(map(_with_known_labels, found, given))
+
+
+def _predicted(
+    model: TreeModel,
+    sentences: Sequence[Sentence],
+    options: Options,
+    executor: Executor,
+    constraints: Sequence[Constraints | None],
+) -> list[Prediction]:
+    """Where there are no constraints, a model need not know that there could be."""
+    if not any(constraints):
         return model.predict(sentences, options, executor)
-    short = iter(model.predict([each for each in sentences if len(each) <= most], options, executor))
-    return [
-        next(short) if len(sentence) <= most else _joined(model, sentence, options, executor) for sentence in sentences
-    ]
+    return model.predict(sentences, options, executor, constraints)
+
+
+def _require_constrainable(model: TreeModel) -> None:
+    if "constraints" not in signature(model.predict).parameters:
+        raise ArgumentError(
+            f"a model of the kind {model.kind} cannot keep given heads or avoid arcs, as its predict takes no "
+            "constraints; parse without them, or with another kind of model"
+        )
+
+
+def _with_known_labels(found: Prediction, given: Constraints | None) -> Prediction:
+    if given is None:
+        return found
+    labels = given.labelled(NamedLabels(found.labels, found.label_probabilities))
+    return replace(found, labels=labels.names, label_probabilities=labels.probabilities)
 
 
 def _most_words(model: TreeModel) -> int:
     return min(MOST_WORDS, getattr(model, "most_words", MOST_WORDS))
 
 
-def _joined(model: TreeModel, sentence: Sentence, options: Options, executor: Executor) -> Prediction:
+def _joined(
+    model: TreeModel, sentence: Sentence, options: Options, executor: Executor, given: Constraints | None
+) -> Prediction:
     n, cuts = len(sentence), list(_stretches(sentence, _most_words(model)))
     seconds = None if options.seconds is None else options.seconds / (len(cuts) + 1)
     own = replace(options, seconds=seconds)
+    apart = None if given is None else _apart(sentence, cuts, given, model.trees.single_root)
     tree = _Tree(n)
-    for start in range(0, len(cuts), executor.workers):
-        some = cuts[start : start + executor.workers]
-        parts = [_words(sentence, words) for words in some]
-        for words, found in zip(some, model.predict(parts, own, executor), strict=True):
-            tree.add(words, found)
-    roots = np.flatnonzero(tree.heads == 0)
-    if model.trees.single_root:
-        [found] = predict_any_length(model, [_words(sentence, roots)], own, executor)
-        tree.add(roots, found)
+    try:
+        for start in range(0, len(cuts), executor.workers):
+            some = cuts[start : start + executor.workers]
+            parts = [_words(sentence, words) for words in some]
+            limits = None if apart is None else [apart.among(words) for words in some]
+            for words, found in zip(some, predict_any_length(model, parts, own, executor, limits), strict=True):
+                tree.add(words, found)
+        roots = np.flatnonzero(tree.heads == 0)
+        if model.trees.single_root:
+            limits = None if given is None else [given.among(roots)]
+            [found] = predict_any_length(model, [_words(sentence, roots)], own, executor, limits)
+            tree.add(roots, found)
+    except NoTreeError:
+        if given is None:
+            raise
+        raise _not_apart(sentence, cuts, "the forbidden arcs leave no tree; allow some") from None
     return tree.prediction()
+
+
+def _apart(sentence: Sentence, cuts: Sequence[Ints], given: Constraints, single_root: bool) -> Constraints:
+    """What every stretch must heed: where a head is in another stretch, both words are on the roots of theirs.
+
+    With a single root, being on that of a stretch is not yet being on the sentence's, so it is never forbidden.
+    """
+    stretch = np.repeat(np.arange(len(cuts) + 1), [1, *map(len, cuts)])  # the root's is 0
+    heads = given.heads.copy()
+    words = np.flatnonzero(heads > 0)
+    words = words[stretch[words] != stretch[heads[words]]]
+    above = heads[words]
+    heads[words] = 0
+    inner = heads[above] > 0
+    heads[above[~inner]] = 0
+    crowded = np.bincount(stretch[heads == 0], minlength=len(cuts) + 1) > 1
+    wrong = inner | crowded[stretch[words]] | crowded[stretch[above]] | (not single_root)
+    if wrong.any():
+        m, h = int(words[wrong][0]), int(above[wrong][0])
+        kept = f"{named(sentence, h)} cannot be kept as the head of {named(sentence, m)}, which is in another stretch"
+        raise _not_apart(sentence, cuts, f"{kept}; leave that head open")
+    forbidden = tuple((h, m) for h, m in given.forbidden if h or not single_root)
+    return Constraints(heads, None, forbidden)
+
+
+def _not_apart(sentence: Sentence, cuts: Sequence[Ints], cause: str) -> SizeError:
+    most = max(map(len, cuts))
+    return SizeError(
+        f"a sentence of {len(sentence)} words is parsed in stretches of at most {most}, and {cause}, or split the "
+        "sentence"
+    )
 
 
 class _Tree:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.arrays import Floats, Ints, TreeClass
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.features.coding import Coded
 from headway.inference.batch import as_batch, one_sentence
 from headway.inference.first_order import arc_marginals, best_heads
 from headway.inference.tree_distribution import TreeDistribution
 from headway.models.arc_scorer import ArcScorer
 from headway.models.composed import DecodedTree
+from headway.models.constraints import mask_arcs
 from headway.models.labelling import ChosenLabels, most_probable
 from headway.models.protocol import Options
 from headway.models.root_labels import mask_arc_labels
@@ -39,8 +40,11 @@ class TreeDecoder:
         """The trees of a batch."""
         arcs = scores if scores.ndim == 3 else _sum_labels(scores)
         known = arc_marginals(as_batch(arcs, lengths), self.trees, executor) if options.mbr else None
-        best = scores if scores.ndim == 3 else scores.max(axis=-1)
-        heads = best_heads(as_batch(best if known is None else known[1], lengths), self.trees, executor)
+        if known is not None:
+            best = np.where(arcs > -np.inf, known[1], -np.inf)  # what is ruled out stays so, however unlikely the rest
+        else:
+            best = scores if scores.ndim == 3 else scores.max(axis=-1)
+        heads = best_heads(as_batch(best, lengths), self.trees, executor)
         return [
             DecodedTree(heads[b, : n + 1].copy(), self._distribution(arcs, b, n, known))
             for b, n in enumerate(lengths.tolist())
@@ -53,15 +57,21 @@ class TreeDecoder:
 
 
 @dataclass(frozen=True)
-class JointScorer:
-    """Scores of labelled arcs, -inf on labels that the arc's head rules out: `roots` are for the root's arcs alone."""
+class TrainedArcs:
+    """Scores of arcs, or of labelled arcs, -inf on what is ruled out: an arc by constraints, a label by the arc's head.
+
+    `roots` are the labels for the root's arcs alone.
+    """
 
     scorer: Trained[ArcScorer]
     roots: tuple[str, ...]
 
-    def scores(self, batch: Coded, executor: Executor) -> Floats:
-        """(B, N+1, N+1, L)."""
-        return mask_arc_labels(self.scorer.scores(batch, executor), self.scorer.scorer.labels, self.roots)
+    def scores(self, batch: Coded, executor: Executor, allowed: Bools | None = None) -> Floats:
+        """(B, N+1, N+1), or with labels (B, N+1, N+1, L)."""
+        scores = self.scorer.scores(batch, executor)
+        if self.scorer.scorer.joint is not None:
+            scores = mask_arc_labels(scores, self.scorer.scorer.labels, self.roots)
+        return mask_arcs(scores, allowed)
 
 
 @dataclass(frozen=True)
@@ -78,5 +88,7 @@ class JointLabels:
 
 def _sum_labels(scores: Floats) -> Floats:
     top = scores.max(axis=-1)
-    summed: Floats = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
+    top[top == -np.inf] = 0.0
+    with np.errstate(divide="ignore"):  # an arc that is ruled out with all its labels sums to 0
+        summed: Floats = top + np.log(np.exp(scores - top[..., None]).sum(axis=-1))
     return summed

@@ -23,6 +23,7 @@ from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import ArchiveError, ArgumentError
 from headway.inference import TreeDistribution
 from headway.inference.batch import one_sentence
+from headway.models.constraints import Constraints, allowed_arcs
 from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import possible_labels
@@ -32,6 +33,8 @@ from headway.neural.torch_session import TorchSession
 from headway.parallel import Executor
 from headway.torch import TreeDistribution as DeviceTrees
 from headway.treebank import Sentence
+
+_Constraints = Sequence[Constraints | None] | None
 
 _MOST = 16_384  # subwords of a batch, padding included
 _ROWS = 4_096  # words whose labels are scored at once
@@ -100,23 +103,31 @@ class DeviceModel:
     def __reduce__(self) -> tuple[Any, ...]:
         return DeviceModel.of, (self.model, self.device)
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         """The trees of some sentences, in their order."""
         reading = self.model.reader.read(given)
         found: dict[int, Prediction] = {}
-        for batch in _one_ahead(self._computed(reading, options)):
+        for batch in _one_ahead(self._computed(reading, options, constraints)):
             forms = [form for i in batch.which.tolist() for form in given[i].forms]
             found |= zip(batch.which.tolist(), self._predictions(forms, batch.arrived()), strict=True)
         return [found[i] for i in range(len(given))]
 
-    def _computed(self, reading: Reading, options: Options) -> Iterator[_Pending]:
+    def _computed(self, reading: Reading, options: Options, constraints: _Constraints) -> Iterator[_Pending]:
         for which in groups_by_size(reading.sizes, _MOST):
-            yield from self._batches(reading, which, options)
+            yield from self._batches(reading, which, options, constraints)
 
-    def _batches(self, reading: Reading, which: Ints, options: Options) -> Iterator[_Pending]:
+    def _batches(
+        self, reading: Reading, which: Ints, options: Options, constraints: _Constraints
+    ) -> Iterator[_Pending]:
         """A batch, or its halves where the device has too little memory."""
         try:
-            yield self._batch(reading, which, options)
+            yield self._batch(reading, which, options, constraints)
         except torch.cuda.OutOfMemoryError:
             if len(which) == 1:
                 raise ArgumentError(
@@ -127,10 +138,10 @@ class DeviceModel:
             return
         torch.cuda.empty_cache()
         for half in np.array_split(which, 2):
-            yield from self._batches(reading, half, options)
+            yield from self._batches(reading, half, options, constraints)
 
     @torch.inference_mode()
-    def _batch(self, reading: Reading, which: Ints, options: Options) -> _Pending:
+    def _batch(self, reading: Reading, which: Ints, options: Options, constraints: _Constraints) -> _Pending:
         """Everything of one batch is asked of the device; nothing is waited for."""
         lengths = reading.lengths[which]
         nodes = int(lengths.max(initial=0)) + 1
@@ -143,6 +154,9 @@ class DeviceModel:
             found = self.network.run(inputs)
             self._require_shapes(found, len(which), nodes)
             arcs = found["arcs"] / self.model.temperature
+            allowed = allowed_arcs(constraints, which, nodes)
+            if allowed is not None:
+                arcs = arcs.masked_fill(~self._sent(allowed), -torch.inf)
             trees = DeviceTrees(arcs, self._sent(lengths), **self.trees._asdict(), validate_args=False)
             heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
             labels, shares = self._labels(found, heads, rows, words)
@@ -192,6 +206,8 @@ class DeviceModel:
         chosen = ChosenLabels(numbers, batch.shares)
         columns = tasks.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
         for b, (start, end) in enumerate(pairwise(accumulate(batch.lengths.tolist(), initial=0))):
+            if (heads[start:end] < 0).any():
+                batch.distribution(b).argmax()  # its error says why there is no tree
             labels = NamedLabels() if self.labels is None else chosen.named(tasks.labels, slice(start, end))
             yield Prediction(
                 np.concatenate([[-1], heads[start:end]]),

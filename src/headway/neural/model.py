@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.archive import Archive
-from headway.arrays import Floats, Ints, TreeClass
+from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import ArchiveError, printable
 from headway.extras import require_extra
+from headway.models.constraints import Constraints, allowed_arcs, mask_arcs
 from headway.models.description import labels_table
 from headway.models.labelling import NamedLabels, most_probable
 from headway.models.protocol import Description, Options, Prediction, Task, TreeModel
@@ -128,14 +129,21 @@ class NeuralModel:
         """The columns that it predicts with the tree."""
         return self.tasks.names_of_columns
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         """The trees of some sentences, in their order."""
         reading = self.reader.read(given)
         groups = list(groups_by_size(reading.sizes, _MOST))
 
         def parsed(which: Ints) -> list[Prediction]:
             outputs = self._scores(reading.batch(which), reading.lengths[which])
-            return self._predicted([given[i] for i in which.tolist()], outputs, options, SERIAL)
+            allowed = allowed_arcs(constraints, which, outputs["arcs"].shape[1])
+            return self._predicted([given[i] for i in which.tolist()], outputs, allowed, options, SERIAL)
 
         found: dict[int, Prediction] = {}
         for which, some in zip(groups, executor.map(parsed, groups), strict=True):
@@ -157,10 +165,15 @@ class NeuralModel:
         return found
 
     def _predicted(
-        self, sentences: Sequence[Sentence], outputs: Outputs, options: Options, executor: Executor
+        self,
+        sentences: Sequence[Sentence],
+        outputs: Outputs,
+        allowed: Bools | None,
+        options: Options,
+        executor: Executor,
     ) -> list[Prediction]:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        arcs = outputs["arcs"].astype(np.float64) / self.temperature
+        arcs = mask_arcs(outputs["arcs"].astype(np.float64) / self.temperature, allowed)
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]
         rows, words = (np.concatenate(parts) for parts in cells(lengths))

@@ -51,14 +51,15 @@ class Input:
         typed: bool = False,
         newlines: Newlines = "auto",
         skip_bad: Callable[[TreebankError], None] | None = None,
+        trees: bool = False,
     ) -> Iterator[Iterable[Sentence]]:
         """The sentences, in portions to be parsed together: each paragraph or line that is `typed`, otherwise one.
 
-        The sentences of a treebank come without its trees. Text and lines need a splitter. `newlines` says what
-        a single line end of text is; `skip_bad` is as for `read_treebank`.
+        The sentences of a treebank come without its trees, or with `trees`, whole or partial. Text and lines need
+        a splitter. `newlines` says what a single line end of text is; `skip_bad` is as for `read_treebank`.
         """
         if self.format == "conllu" or self.format == "conllx":
-            yield read_treebank(self.source, format=self.format, skip_bad=skip_bad, trees=False)
+            yield read_treebank(self.source, format=self.format, skip_bad=skip_bad, partial=trees, trees=trees)
         elif typed:
             yield from self._groups(splitter, newlines, typed=True)
         else:
