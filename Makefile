@@ -3,18 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers unit fuzz soak gpu-test test-lowest format docs embedded clean
+.PHONY: demo test lint browser types layers unit fuzz soak gpu-test test-lowest format docs embedded clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python examples/demo.py
 
 # The tests leave a core idle now and then, and mypy takes half a minute of one.
-test: lint
+test:
+	$(MAKE) --jobs 2 lint $(if $(CI),browser)
 	$(MAKE) --jobs 2 types layers unit
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# The pages are tested in Debian's Chromium; without it those tests are skipped, so CI gets it.
+browser:
+	@command -v chromium >/dev/null || \
+	  (apt-get update -qq && apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null) || \
+	  echo "Chromium cannot be installed here: the tests of the pages are skipped"
 
 types: $(VENV)/ready
 	$(BIN)/mypy
