@@ -133,3 +133,27 @@ class CheckpointError(ArchiveError):
 
 class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""
+
+
+class ServerError(HeadwayError, OSError):
+    """A server that cannot start: its port is taken, or its address is not this machine's."""
+
+
+class EditError(HeadwayError, ValueError):
+    """A change of an annotated sentence that cannot be made; the sentence stays as it was."""
+
+
+class ConflictError(EditError):
+    """A change of a sentence that somebody else has changed meanwhile; `current` is its state now."""
+
+    def __init__(self, cause: str, current: object) -> None:
+        super().__init__(cause)
+        self.current = current
+
+
+class QueryError(HeadwayError, ValueError):
+    """A search among annotated sentences that cannot be understood."""
+
+
+class JournalError(HeadwayError):
+    """The journal of an annotated file cannot be written, or does not fit what is there."""
