@@ -39,7 +39,12 @@ import headway_papers  # noqa: E402
 # Hypothesis also draws the constants of the modules that are loaded. With all of them loaded from the beginning, its
 # draws depend neither on the order of the tests nor on the process they run in.
 # `__main__` is a command; the others need extras.
-EXTRAS = {"torch": "headway.torch", "cuda": "headway.torch.cuda", "triton": "headway.torch.triton"}
+EXTRAS = {
+    "torch": "headway.torch",
+    "cuda": "headway.torch.cuda",
+    "triton": "headway.torch.triton",
+    "fastapi": "headway.web",
+}
 MISSING = [name for extra, name in EXTRAS.items() if importlib.util.find_spec(extra) is None]
 LEFT_OUT = ("headway.__main__", "headway.spacy", *MISSING)
 for package in (headway, headway_papers):

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from headway import __version__
 from headway.cli import (
+    annotate,
     constrain,
     coref,
     draw,
@@ -19,6 +20,7 @@ from headway.cli import (
     package,
     parse,
     reproduce,
+    serve,
     train,
     tune,
     warm_up,
@@ -86,6 +88,8 @@ app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)
 app.command(epilog=_examples(*info.EXAMPLES))(info.info)
 app.command(epilog=_examples(*models.EXAMPLES))(models.models)
 app.command(epilog=_examples(*package.EXAMPLES))(package.package)
+app.command(epilog=_examples(*serve.EXAMPLES))(serve.serve)
+app.command(epilog=_examples(*annotate.EXAMPLES))(annotate.annotate)
 app.command("warm-up", epilog=_examples(*warm_up.EXAMPLES))(warm_up.warm_up)
 app.add_typer(_coref, name="coref")
 app.command(epilog=_examples(*reproduce.EXAMPLES))(reproduce.reproduce)

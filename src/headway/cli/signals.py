@@ -37,6 +37,7 @@ class _State:
     running = False
     done = False
     heard = 0
+    moment = _MOMENT
     remedy: Callable[[], str] = staticmethod(lambda: "")
 
 
@@ -71,6 +72,16 @@ def if_interrupted(remedy: Callable[[], str]) -> Iterator[None]:
         raise Interrupted(remedy()) from error
     finally:
         _State.remedy = before
+
+
+@contextmanager
+def time_to_close(seconds: float) -> Iterator[None]:
+    """In here, the main thread has this long to close what is open, once it has heard a signal."""
+    before, _State.moment = _State.moment, seconds
+    try:
+        yield
+    finally:
+        _State.moment = before
 
 
 class Interrupted(KeyboardInterrupt):
@@ -132,7 +143,7 @@ def _wait(reader: int) -> None:
     number = 0
     while number not in (signal.SIGINT, signal.SIGTERM):
         number = os.read(reader, 1)[0]
-    time.sleep(_MOMENT)
+    time.sleep(_State.moment)
     try:
         _clear_up(number)
     finally:

@@ -50,10 +50,15 @@ def warm_up(
     if only is not None:
         _RUN[only](parser)
         return
+    get_ready(model, parser)
+    typer.echo(f"headway: what {model} needs is compiled", err=True)
+
+
+def get_ready(model: str, parser: Parser) -> None:
+    """Compile or load all that the parser needs, so that its first sentence waits for nothing."""
     compile_side_by_side(model, parser, list(Task))
     for task in Task:
         _RUN[task](parser)
-    typer.echo(f"headway: what {model} needs is compiled", err=True)
 
 
 def compile_side_by_side(model: str, parser: Parser, tasks: Sequence[Task]) -> None:
