@@ -66,8 +66,6 @@ def test_cut_off_anywhere_what_was_acknowledged_is_there(tmp_path):
     with Workspace.open(path) as workspace:
         workspace.edit(0, 0, SetHead(1, 0))
         workspace.edit(1, 0, SetNote("é"))
-        workspace.flush()
-        workspace.undo(0, 1)
     whole = journal_of(path).read_bytes()
     expected: dict[int, dict[int, tuple[int, dict[str, object]]]] = {}
     ends = [end for _, end, _ in read_journal(journal_of(path))]
@@ -79,8 +77,9 @@ def test_cut_off_anywhere_what_was_acknowledged_is_there(tmp_path):
             if hasattr(record, "sentence"):
                 last[record.sentence] = (record.version, dict(record.after))
         expected[end] = last
-    for size in range(len(whole) + 1):
-        cut.write_bytes(whole[:size])
+    cut.write_bytes(whole)
+    for size in range(len(whole), -1, -1):
+        os.truncate(cut, size)
         complete = max((end for end in ends if end <= size), default=0)
         found = replay(cut)
         assert (0 if found is None else found.end) == complete
