@@ -253,7 +253,7 @@ class Parser:
         retag: bool = ...,
         heads: Heads | None = ...,
         labels: Sequence[str | None] | None = ...,
-        forbid: Iterable[Arc] = ...,
+        forbid: Iterable[Arc] | None = ...,
         keep_heads: bool = ...,
     ) -> Parsed: ...
     @overload
@@ -279,7 +279,7 @@ class Parser:
         retag: bool = False,
         heads: Heads | None = None,
         labels: Sequence[str | None] | None = None,
-        forbid: Iterable[Arc] = (),
+        forbid: Iterable[Arc] | None = None,
         keep_heads: bool = False,
     ) -> Parsed | Iterator[Parsed]:
         """The tree of a sentence, or, one after the other, of any number of them in flat memory.
@@ -293,27 +293,28 @@ class Parser:
         stretches (`headway.models.stretches`).
 
         What is known of the tree is kept, the rest is the best given that, and all probabilities are conditioned on it.
-        Known may be, of one sentence, some `heads` (n+1, -1 or None where unknown, heads[0] among them) and `labels` of
-        these, and that there are no such arcs (head, modifier) as those to `forbid`. With `keep_heads`, it is what each
-        `Sentence` has, partial ones (`read_treebank(..., partial=True)`) as well.
+        For one sentence, give the known `heads` (n+1 entries, heads[0] being -1, and -1 or None where unknown), their
+        `labels`, and arcs (head, modifier) to `forbid`. With `keep_heads`, every `Sentence` keeps the heads and labels
+        that it has, as do partial ones (`read_treebank(..., partial=True)`). NoTreeError names words that contradict.
 
         >>> parser = Parser.load("en")
-        >>> parser.parse(["I", "saw", "her", "duck"]).heads
-        array([-1,  2,  0,  4,  2])
-        >>> parser.parse(["I", "saw", "her", "duck"], heads=[-1, -1, -1, 2, -1]).heads
-        array([-1,  2,  0,  2,  2])
+        >>> words = ["Visiting", "relatives", "can", "be", "boring", "."]
+        >>> parser.parse(words).heads
+        array([-1,  5,  1,  5,  5,  0,  5])
+        >>> parser.parse(words, heads=[-1, 2, -1, -1, -1, -1, -1]).heads
+        array([-1,  2,  5,  5,  5,  0,  5])
         """
         options, executor = Options(mbr, exact, seconds), executor_for(threads)
-        forbidden = tuple(forbid)
         if isinstance(text, str | Sentence) or is_tokens(text):
             given = cast(Text, text)
-            if heads is None and labels is None and not forbidden and not keep_heads:
+            if heads is None and labels is None and forbid is None and not keep_heads:
                 return next(self._parse([given], options, executor, retag))
             sentence = _with_known(self._sentence(given), heads, labels, keep_heads)
-            return next(self._parse([sentence], options, executor, retag, partial(constraints_of, forbid=forbidden)))
+            known = partial(constraints_of, forbid=() if forbid is None else forbid)
+            return next(self._parse([sentence], options, executor, retag, known))
         if isinstance(text, bytes) or not isinstance(text, Iterable):
             raise _no_sentence(text)
-        if heads is not None or labels is not None or forbidden:
+        if heads is not None or labels is not None or forbid is not None:
             raise ArgumentError(
                 "heads, labels and arcs to forbid are those of one sentence, and there are many; expected partial "
                 "sentences and keep_heads=True"

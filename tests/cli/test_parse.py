@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -921,3 +922,123 @@ def test_seconds_per_sentence_change_nothing_where_they_suffice(
 ) -> None:
     whole = invoke("parse", higher_order, test_file, "--status").stdout
     assert invoke("parse", higher_order, test_file, "--status", "--seconds-per-sentence", "60").stdout == whole
+
+
+# Known heads
+
+
+def partly_annotated(path: Path, rng: np.random.Generator) -> list[tuple[str, str]]:
+    """Heads that the model would not choose, in some rows of a file; HEAD and DEPREL of all its words, `_` elsewhere.
+
+    A word's head is the next one there, and that of the last word the root: whichever are kept, there is such a tree.
+    """
+    lines, columns = path.read_text("utf-8").split("\n"), []
+    for i, line in enumerate(lines):
+        row = line.split("\t")
+        if row[0].isdecimal():
+            last = not lines[i + 1].strip()
+            known = rng.random() < 0.3
+            row[HEAD : DEPREL + 1] = (("0" if last else str(int(row[0]) + 1)), "mine") if known else ("_", "_")
+            columns.append((row[HEAD], row[DEPREL]))
+            lines[i] = "\t".join(row)
+    path.write_text("\n".join(lines), "utf-8")
+    return columns
+
+
+def annotations(text: str) -> list[tuple[str, str]]:
+    rows = (line.split("\t") for line in text.split("\n"))
+    return [(row[HEAD], row[DEPREL]) for row in rows if row[0].isdecimal()]
+
+
+@pytest.fixture
+def partial_file(tmp_path: Path, test_file: Path) -> Path:
+    path = tmp_path / "partial.conllu"
+    shutil.copy(test_file, path)
+    return path
+
+
+def test_known_heads_are_kept(invoke: Invoke, random_model: Path, test_file: Path, partial_file: Path) -> None:
+    check_known_heads(invoke, random_model, test_file, partial_file)
+
+
+def test_known_heads_are_kept_with_a_proof(
+    invoke: Invoke, higher_order: Path, test_file: Path, partial_file: Path
+) -> None:
+    check_known_heads(invoke, higher_order, test_file, partial_file)
+    proved = invoke("parse", higher_order, partial_file, "--keep-heads", "--status").stdout
+    assert set(re.findall("headway_status = ([A-Z]+)", proved)) <= {"CERTIFIED", "EXACT"}
+    assert proved.count("headway_status") == len(sentences(proved.encode()))
+
+
+def check_known_heads(invoke: Invoke, model: Path, test_file: Path, partial_file: Path) -> None:
+    known = partly_annotated(partial_file, np.random.default_rng(1))
+    out = invoke("parse", model, partial_file, "--keep-heads", "--marginals").stdout
+    assert without_misc(out) == without_misc(partial_file.read_text("utf-8"))
+    found = annotations(out)
+    assert {row for row, given in zip(found, known, strict=True) if given[0] == "_"}.isdisjoint({("_", "_")})
+    assert all(row == given for row, given in zip(found, known, strict=True) if given[0] != "_")
+    expected = list(Parser.load(model).parse(read_treebank(partial_file, partial=True), keep_heads=True))
+    assert [s.heads.tolist() for s in sentences(out.encode())] == [one.heads.tolist() for one in expected]
+    certain = [row for row in out.split("\n") if "\tmine\t" in row]
+    assert len(certain) > 20
+    assert all("HeadProbability=1.0" in row or "HeadProbability=1|" in row + "|" for row in certain)
+    free = annotations(invoke("parse", model, partial_file).stdout)  # without the option, nothing of it counts
+    assert free == annotations(invoke("parse", model, test_file).stdout)
+    assert free != found
+
+
+def without_misc(text: str) -> list[list[str]]:
+    """The lines of a treebank without its trees, and without what `--marginals` adds."""
+    kept = [row for row in without_trees(text) if not row[0].startswith("# tree_probability")]
+    return [row[:-1] if row[0].isdecimal() else row for row in kept]
+
+
+def test_known_heads_from_a_pipe_and_of_conllx(invoke: Invoke, random_model: Path) -> None:
+    rows = ["1\ta\ta\tDET\tD\t_\t3\tx\t_\t_", "2\tb\tb\tNOUN\tN\t_\t_\t_\t_\t_", "3\tc\tc\tVERB\tV\t_\t_\t_\t_\t_"]
+    text = "\n".join([*rows, "", ""])
+    for format in ("conllu", "conllx"):
+        how = ("--keep-heads", "--input-format", format)
+        out = invoke("parse", random_model, "-", *how, stdin=text.encode()).stdout
+        assert annotations(out)[0] == ("3", "x")
+        assert "_" not in dict(annotations(out))
+
+
+@pytest.mark.parametrize("option", [(), ("--input-format", "lines"), ("--input-format", "tokens")])
+def test_text_has_no_heads_to_keep(invoke: Invoke, text_model: Path, tmp_path: Path, option: tuple[str, ...]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("the stone moves .\n", "utf-8")
+    said = one_error(invoke("parse", text_model, path, "--keep-heads", *option, status=1))
+    assert said == f"{path} has no heads to keep, as it is text; give a treebank, or no --keep-heads"
+    said = one_error(invoke("parse", text_model, "-", "--keep-heads", *option, stdin=b"the stone moves .\n", status=1))
+    assert said.startswith("standard input has no heads to keep")
+
+
+CYCLE = "1\ta\ta\tDET\tD\t_\t2\tx\t_\t_\n2\tb\tb\tNOUN\tN\t_\t1\tx\t_\t_\n\n"
+FINE = "1\ta\ta\tDET\tD\t_\t2\tx\t_\t_\n2\tb\tb\tNOUN\tN\t_\t_\t_\t_\t_\n\n"
+TWO_ROOTS = "1\ta\ta\tDET\tD\t_\t0\tx\t_\t_\n2\tb\tb\tNOUN\tN\t_\t0\tx\t_\t_\n\n"
+
+
+@pytest.mark.parametrize(
+    ("bad", "cause"),
+    [
+        (CYCLE, "the given heads form a cycle, 1 (a) -> 2 (b) -> 1 (a)"),
+        (TWO_ROOTS, "words 1 (a) and 2 (b) are both under the root"),
+    ],
+)
+def test_contradictory_heads_are_named_with_their_place(
+    invoke: Invoke, model: Path, tmp_path: Path, bad: str, cause: str
+) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(FINE + bad + FINE, "utf-8")
+    said = one_error(invoke("parse", model, path, "--keep-heads", status=1))
+    assert said.startswith(f"{path}, line 4: no tree exists: {cause}")
+    result = invoke("parse", model, path, "--keep-heads", "--skip-bad")
+    assert annotations(result.stdout) == [("2", "x"), *annotations(result.stdout)[1:2]] * 2
+    assert f"1 malformed sentence skipped; the first: {path}, line 4: no tree exists: {cause}" in result.stderr
+    assert len(annotations(invoke("parse", model, path).stdout)) == 6  # nothing is wrong without the option
+
+
+def test_labels_without_heads_are_malformed(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(FINE.replace("_\t_\t_\t_\n\n", "_\tx\t_\t_\n\n"), "utf-8")
+    assert "line 2" in one_error(invoke("parse", model, path, "--keep-heads", status=1))

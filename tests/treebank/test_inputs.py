@@ -117,6 +117,15 @@ def test_the_name_goes_before_the_content(tmp_path: Path, name: str, format: str
         assert found.format == "tokens"
 
 
+def test_a_treebank_comes_with_its_trees_if_these_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text("1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t_\t_\t_\t_\n\n")
+    for trees in (False, True):
+        with open_input(path) as found:
+            ((sentence,),) = found.portions(None, trees=trees)
+        assert (None if sentence.heads is None else sentence.heads.tolist()) == ([-1, 2, -1] if trees else None)
+
+
 @pytest.mark.parametrize("format", [None, "text", "conllu"])
 def test_input_that_breaks_off(tmp_path: Path, format: InputFormat | None) -> None:
     path = tmp_path / "a.txt.gz"
