@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 
 import headway as hw
 from headway.evaluation import reliability
+from headway.models.calibration import CalibratedDistribution
 from headway.treebank import require_tree
 
 Floats = NDArray[np.float64]
@@ -87,7 +88,8 @@ def arcs_of(parser: hw.Parser, gold: list[hw.Sentence]) -> tuple[Floats, NDArray
     half: list[Any] = []
     for k, (tree, found) in enumerate(zip(gold, parser.parse(iter(gold), exact=False, retag=True), strict=True)):
         words = np.arange(1, len(tree) + 1)
-        own.append(found.distribution.pruner.marginals[found.heads[1:], words])  # type: ignore[union-attr]
+        assert isinstance(found.distribution, CalibratedDistribution)
+        own.append(found.distribution.pruner.marginals[found.heads[1:], words])
         right.append(found.heads[1:] == require_tree(tree)[1:])
         half.append(np.full(len(tree), k % 2))
     p = np.concatenate(own)
