@@ -4,7 +4,8 @@ marginal_error   the largest relative error of a sentence's marginals, by escape
                  Laplacian, as the scores grow; the reference is the same inverse in decimals of `DIGITS` digits.
 walk             a walk from a word to the root, on which it may meet another word.
 convergence      dual decomposition on one hard random instance, step by step, and what branch and bound then proves.
-reliability      the English model's arcs by probability, and how many of them are correct: experiments/english/results.
+reliability      the English model's arcs by probability, how many of them are correct, and what becomes of the
+                 probabilities when the words of sentences are in random order: experiments/english/results.
 
 The numbers drawn are printed, and written next to the figures as figures.json.
 """
@@ -38,11 +39,18 @@ LEAST = 1e-300  # smaller marginals are left out: float64 holds them with fewer 
 
 HARD_WORDS, HARD_SEED, HARD_STEPS = 12, 4, 5000
 
+ORDERS = {"dev": "EWT dev", "scrambled": "words in random order"}
+
 
 def main() -> None:
     errors = marginal_errors()
     trace = hard_instance()
-    numbers = {"marginal_error": errors, "convergence": {k: v for k, v in trace.items() if k not in ("primal", "dual")}}
+    english = json.loads(ENGLISH.read_text("utf-8"))
+    numbers = {
+        "marginal_error": errors,
+        "convergence": {k: v for k, v in trace.items() if k not in ("primal", "dual")},
+        "reliability": {name: dict(zip(("mean", "shares"), shares(english, name), strict=True)) for name in ORDERS},
+    }
     print(json.dumps(numbers, indent=1))
     (HERE / "figures.json").write_text(json.dumps(numbers, indent=1) + "\n")
     with matplotlib.rc_context(STYLE):
@@ -50,7 +58,7 @@ def main() -> None:
             ("marginal_error", draw_errors(errors)),
             ("walk", draw_walk()),
             ("convergence", draw_convergence(trace)),
-            ("reliability", draw_reliability(json.loads(ENGLISH.read_text("utf-8")))),
+            ("reliability", draw_reliability(english)),
         ):
             figure.savefig(HERE / f"{name}.svg", metadata={"Date": None})
 
@@ -277,10 +285,25 @@ def draw_convergence(found: dict[str, Any]) -> Figure:
 # --- calibration ---
 
 
+def shares(results: dict[str, Any], name: str) -> tuple[float, list[float]]:
+    """The mean probability of the arcs, and the share of them in each tenth from 0 to 1."""
+    found = results[name]
+    if name == "scrambled":
+        mean, counts = found["mean_probability"], np.array(found["counts"])
+    else:
+        counts = np.zeros(10, np.int64)
+        bins = found["calibration"]["bins"]
+        counts[[round(10 * each["low"]) for each in bins]] = [each["count"] for each in bins]
+        mean = sum(each["count"] * each["confidence"] for each in bins) / counts.sum()
+    return float(mean), (counts / counts.sum()).tolist()
+
+
 def draw_reliability(results: dict[str, Any]) -> Figure:
-    """Share of correct arcs against their mean probability; the area of a dot is the number of arcs."""
-    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
-    axes = figure.subplots()
+    """Share of correct arcs against their mean probability, the area of a dot being the number of arcs; on the right
+    the probabilities of sentences in order and out of order, which have no correct arcs.
+    """
+    figure = Figure(figsize=(8.6, 4.6), layout="constrained")
+    axes, beside = figure.subplots(1, 2, width_ratios=(3, 2))
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", label="perfectly calibrated")
     names = {"dev": "EWT dev", "test": "EWT test", "gum_dev": "GUM dev"}
     for part, colour in (("dev", BLUE), ("test", ORANGE), ("gum_dev", GREEN)):
@@ -292,7 +315,12 @@ def draw_reliability(results: dict[str, Any]) -> Figure:
         axes.plot(x, y, color=colour, label=f"{names[part]}: expected calibration error {error:.2f} %")
         axes.scatter(x, y, s=[2000 * each["count"] / total + 12 for each in bins], color=colour, alpha=0.35)
     axes.set(xlabel="probability of the arc", ylabel="share of correct arcs", xlim=(0, 1.03), ylim=(0, 1.03))
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    for (name, title), colour, shift in zip(ORDERS.items(), (BLUE, GREY), (0.028, 0.072), strict=True):
+        mean, own = shares(results, name)
+        beside.bar(np.arange(10) / 10 + shift, own, width=0.04, color=colour, label=f"{title}: mean {mean:.2f}")
+    beside.set(xlabel="probability of the arc", ylabel="share of arcs", xlim=(0, 1), ylim=(0, 1))
+    beside.legend(frameon=False, loc="upper left", fontsize=9)
     return figure
 
 

@@ -214,7 +214,7 @@ def figures_of(
         "text": {"sentences": len(text), "words": sum(map(len, text))},
         "averaged": parser.model.about["averaged"],
         **{part: measure(parser, some, True, threads) for part, some in parts.items() if part != "train"},
-        "scrambled": {"mean_probability": mean_probability(parser, scrambled(parts["dev"]), threads)},
+        "scrambled": probabilities(parser, scrambled(parts["dev"]), threads),
     }
 
 
@@ -224,10 +224,12 @@ def scrambled(sentences: Sequence[Sentence], seed: int = 0) -> list[Sentence]:
     return [Sentence.from_words([one.forms[i] for i in rng.permutation(len(one))]) for one in sentences]
 
 
-def mean_probability(parser: Parser, sentences: Sequence[Sentence], threads: int) -> float:
-    """Of the arcs that the parser chooses."""
+def probabilities(parser: Parser, sentences: Sequence[Sentence], threads: int) -> dict[str, Any]:
+    """Of the arcs that the parser chooses: their mean, and how many there are in each tenth from 0 to 1."""
     parsed = parser.parse(iter(sentences), threads=threads)
-    return float(np.concatenate([found.confidence.arcs[1:] for found in parsed]).mean())
+    arcs = np.concatenate([found.confidence.arcs[1:] for found in parsed])
+    counts, _ = np.histogram(arcs, bins=10, range=(0.0, 1.0 + 1e-9))  # rounding may lead above 1
+    return {"mean_probability": float(arcs.mean()), "counts": counts.tolist()}
 
 
 def measure(parser: Parser, gold: Sequence[Sentence], retag: bool, threads: int) -> dict[str, Any]:

@@ -313,8 +313,11 @@ def put(data: Any, *path: Any) -> None:
 HOSTILE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "calibration missing": lambda data, _: data.pop("calibration"),
     "calibration of one number": lambda data, _: put(data, "calibration", [0.5]),
-    "calibration beyond one": lambda data, _: put(data, "calibration", [1.5, 1.0]),
-    "calibration nan": lambda data, _: put(data, "calibration", [0.5, float("nan")]),
+    "calibration of four numbers": lambda data, _: put(data, "calibration", [0.5, 1.0, 1.0, 1.0]),
+    "calibration that falls": lambda data, _: put(data, "calibration", [0.5, -1.0, 1.0]),
+    "calibration nan": lambda data, _: put(data, "calibration", [float("nan"), 1.0, 1.0]),
+    "older calibration beyond one": lambda data, _: put(data, "calibration", [1.5, 1.0]),
+    "older calibration nan": lambda data, _: put(data, "calibration", [0.5, float("nan")]),
     "clusters missing": lambda data, _: data.pop("clusters"),
     "no coder": lambda data, _: data.pop("coder"),
     "a coder without fields": lambda data, _: data["coder"].pop("fields"),

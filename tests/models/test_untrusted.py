@@ -93,7 +93,7 @@ def test_training_does_not_end_in_weights_that_cannot_be_loaded() -> None:
     [
         *(("grandsibling", "pruner.max_heads", value) for value in (10**30, 0, -1, 2.5, "3", True, None)),
         *(("grandsibling", "pruner.threshold", value) for value in (float("nan"), "0.1", -1, 2, True)),
-        *(("grandsibling", "calibration.0", value) for value in (float("inf"), "0", 1.5, None)),
+        *(("grandsibling", "calibration.1", value) for value in (float("inf"), "0", -1.5, None)),
         *(("arc, labels after", "labeller.labels.0", value) for value in ("a\tb", "a\nb", "a\rb", "", 3, None)),
         *(("arc, labels joint", "joint.labels.0", value) for value in ("a\nb", "")),
         *(("arc, labels after", "arcs.0.keys", value) for value in (10**30, -1, "3", 1e300)),

@@ -86,6 +86,8 @@ def test_the_network_is_taught_averaged_and_measured(data: Path, sources: dict[s
     test = list(read_treebank(data / "xx-ud-test.conllu.gz"))
     assert json.loads(json.dumps(english.measure(parser, test, True, 1))) == found["test"]
     assert found["text"] == {"sentences": 3, "words": 16}
+    words = sum(map(len, read_treebank(data / "xx-ud-dev.conllu.gz")))
+    assert sum(found["scrambled"]["counts"]) == words
     said.clear()
     english.run(data, tmp_path, **options)
     assert len(said) == 1  # the table: nothing was trained again

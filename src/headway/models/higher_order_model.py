@@ -19,7 +19,7 @@ from headway.errors import TrainingError
 from headway.features.coding import Coder
 from headway.inference.parts import KINDS
 from headway.models.arc_scorer import ArcScorer
-from headway.models.calibration import Calibration
+from headway.models.calibration import Calibration, calibration_of_before
 from headway.models.composed import predict_composed
 from headway.models.constraints import Constraints
 from headway.models.description import Features, describe_features
@@ -103,7 +103,7 @@ class HigherOrderModel:
         data = {
             "about": dict(self.about),
             **self.trees._asdict(),
-            "calibration": [calibration.pi, calibration.kappa],
+            "calibration": [calibration.alpha, calibration.beta, calibration.gamma],
             **coder_data(self.coder),
             "pruner": {
                 "arcs": blocks_data(pruner.scorer.scorer.arcs),
@@ -149,6 +149,9 @@ class HigherOrderModel:
 
 
 def saved_calibration(data: Mapping[str, Any]) -> Calibration:
-    """The calibration that was saved."""
-    pi, kappa = (number(each, "a number of the calibration") for each in data["calibration"])
-    return Calibration(pi, kappa)
+    """The calibration that was saved; two numbers are those of an older one, and become the nearest of today's."""
+    numbers = [number(each, "a number of the calibration") for each in data["calibration"]]
+    if len(numbers) == 2:
+        return calibration_of_before(*numbers)
+    alpha, beta, gamma = numbers
+    return Calibration(alpha, beta, gamma)

@@ -110,7 +110,7 @@ class PartPreparation:
         calibration = run.stage(
             calibration_stage(settings),
             lambda: calibrate(model, dev, run),
-            lambda x: ({"calibration": [x.pi, x.kappa]}, {}),
+            lambda x: ({"calibration": [x.alpha, x.beta, x.gamma]}, {}),
             lambda archive: saved_calibration(archive.data),
         )
         return replace(model, decoder=replace(model.decoder, calibration=calibration))

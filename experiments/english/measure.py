@@ -1,0 +1,47 @@
+"""Measure `en`, or another model, again, and keep the figures in results/en.json.
+
+python experiments/english/measure.py --data UD_English-EWT scrambled      # or dev, test, gum_dev: what is named
+
+Everything is measured as `headway reproduce english` does it; UD English-GUM is looked for beside the treebank. What is
+not named stays as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from headway.pipeline import Parser
+from headway.treebank import Sentence, read_treebank
+from headway_papers.english import OTHER, measure, probabilities, scrambled
+
+RESULT = Path(__file__).parent / "results" / "en.json"
+PARTS = ("dev", "test", "gum_dev", "scrambled")
+
+
+def sentences_of(data: Path, part: str) -> list[Sentence]:
+    """The treebank's sentences, in random order for "scrambled"."""
+    folder, part = (data.parent / OTHER, "dev") if part == "gum_dev" else (data, part)
+    if part == "scrambled":
+        return scrambled(sentences_of(data, "dev"))
+    return list(read_treebank(min(folder.glob(f"*{part}*.conllu*"))))
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("parts", nargs="+", choices=PARTS)
+    options.add_argument("--data", type=Path, required=True, help="the folder of UD English-EWT")
+    options.add_argument("--model", default="en")
+    options.add_argument("--output", type=Path, default=RESULT)
+    given = options.parse_args()
+    parser, known = Parser.load(given.model), json.loads(RESULT.read_text("utf-8"))
+    for part in given.parts:
+        some = sentences_of(given.data, part)
+        known[part] = probabilities(parser, some, 1) if part == "scrambled" else measure(parser, some, True, 1)
+        print(json.dumps({part: known[part]}, indent=1))
+    given.output.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
