@@ -177,9 +177,15 @@ class Server:
 
     def under_load(self, texts: Path, count: int) -> dict[str, Any]:
         words = ["--clients", str(texts), "--requests", str(count), "--server", f"{self.port} {self.process.pid}"]
+        before = self._cpu_seconds()
         done = subprocess.run([sys.executable, __file__, *words], stdout=subprocess.PIPE, check=True)
         found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return {**found, "cpu_seconds": self._cpu_seconds() - before}
+
+    def _cpu_seconds(self) -> float:
+        """Of the server, so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text("ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         self.process.terminate()

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import headway
 from headway.cli import (
+    annotate,
     constrain,
     coref,
     draw,
@@ -30,6 +31,7 @@ from headway.cli import (
     package,
     parse,
     reproduce,
+    serve,
     train,
     tune,
     warm_up,
@@ -53,6 +55,8 @@ COMMANDS = {
     "info": info,
     "models": models,
     "package": package,
+    "serve": serve,
+    "annotate": annotate,
     "warm-up": warm_up,
     "reproduce": reproduce,
 }
@@ -106,6 +110,7 @@ def test_help_loads_nothing_heavy() -> None:
     loaded = set(done.stdout.partition("LOADED")[2].split())
     assert "headway.cli.tune" in loaded
     assert not loaded & {"numba", "llvmlite", "scipy", "numpy", "rich.progress", "headway.pipeline", "headway.arrays"}
+    assert not loaded & {"fastapi", "uvicorn", "headway.web", "headway.annotation"}
 
 
 def test_version(invoke: Invoke, spawn: Spawn) -> None:

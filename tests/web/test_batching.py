@@ -15,7 +15,7 @@ from headway.parsed import Parsed
 from headway.pipeline import Parser
 from headway.text.tokens import sentence_of
 from headway.treebank import Sentence
-from headway.web.batching import BATCH, PORTION, Dispatcher, Job
+from headway.web.batching import BATCH, BATCH_WORDS, PORTION, PORTION_WORDS, Dispatcher, Job
 from headway.web.problems import RequestError
 
 
@@ -134,6 +134,25 @@ def test_no_worker_takes_more_than_a_batch() -> None:
 
     assert run(work, workers=1) == words
     assert [len(batch) for batch in parser.batches if batch] == [1, BATCH, BATCH, BATCH]
+
+
+def test_long_sentences_make_small_portions() -> None:
+    parser = Recorder()
+    long = sentence_of(["word"] * (PORTION_WORDS // 2))
+    words = [Job(parser, iter([long] * 3), str) for _ in range(4)]  # type: ignore[arg-type]
+    parser.free.clear()
+
+    async def work(dispatcher: Dispatcher) -> list[list[str]]:
+        first = asyncio.create_task(whole(dispatcher, job(parser, "first")))
+        await taken(dispatcher)
+        tasks = [asyncio.create_task(whole(dispatcher, each)) for each in words]
+        await asyncio.sleep(0)
+        parser.free.set()
+        await first
+        return await asyncio.gather(*tasks)
+
+    assert run(work, workers=1) == [["WORD"] * 3] * 4
+    assert max(map(len, parser.batches)) == BATCH_WORDS // len(long)
 
 
 def test_one_that_fails_does_not_take_others_along() -> None:

@@ -13,6 +13,7 @@ from headway import __version__
 from headway.pipeline import Parser
 from headway.web.app import Application, Setup
 from headway.web.batching import PORTION
+from headway.web.limits import Limits
 from tests.web.conftest import ADDRESS
 
 TEXT = "la hundo vidas la kato . un floro amas domo !"
@@ -132,6 +133,10 @@ def test_the_heads_of_conllu_are_kept_where_asked(client: TestClient) -> None:
         ({"text": "a", "format": "exe"}, "format"),
         ({"text": "a", "shout": True}, "shout"),
         ({"text": "a", "coreference": True}, "--coref"),
+        ({"text": "a", "model": "a\nb\x1b[2J"}, "a\\nb\\x1b[2J"),
+        ({"text": "a", "model": "a" * 201}, "200"),
+        ({"tokens": ["a"] * 5001}, "5001 words, and at most 5000"),
+        ({"tokens": ["a"], "heads": [0], "labels": ["a\tb"]}, "label"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(client: TestClient, body: dict[str, Any], part: str) -> None:
@@ -236,6 +241,29 @@ def test_requests_wait_for_their_model(parser: Parser) -> None:
         loaded.set()
         assert asked(client, tokens=TOKENS)["model"] == "toy"
         assert client.get("/health").json()["status"] == "ok"
+
+
+def test_a_request_that_takes_too_long_may_be_sent_again(parser: Parser) -> None:
+    from threading import Event
+
+    released = Event()
+
+    class Slow:
+        segmenter = parser.segmenter
+
+        def parse(self, sentences: Any) -> Any:
+            assert released.wait(60)
+            return parser.parse(sentences)
+
+    limits = Limits(seconds=0.01)
+    app = Application(Setup(["toy"], lambda _: Slow(), limits=limits), lambda error: None)  # type: ignore[arg-type, return-value]
+    with TestClient(app, base_url=ADDRESS) as client:
+        for address in ("/parse", "/parse/stream"):
+            answer = client.post(address, json={"tokens": TOKENS})
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"] == "1"
+            assert "within 0.01 seconds" in answer.json()["error"]
+        released.set()
 
 
 def test_a_model_that_cannot_be_loaded_is_told(parser: Parser) -> None:

@@ -23,7 +23,6 @@ EXAMPLES = (
     "headway serve --open",
     "headway serve en --model danish.headway --port 9000",
     "headway serve --host 0.0.0.0 --token TOKEN",
-    "curl http://127.0.0.1:8421/parse -H 'Content-Type: application/json' -d '{\"text\": \"Dogs bark.\"}'",
 )
 PORT = 8421
 
@@ -63,7 +62,7 @@ def serve(
     open: OpenOption = False,
     threads: ThreadsOption = None,
 ) -> None:
-    """Serve the parser: a page to try it out, and an HTTP API for other programs."""
+    """Serve a page that shows trees, and an HTTP API."""
     require_server()
     models = [model, *(more or [])]
     for each in (*models, coref):

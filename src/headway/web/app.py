@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,12 +25,15 @@ from headway.web.limits import Limits
 from headway.web.models_pool import Models
 from headway.web.open_file import Open, OpenFile
 from headway.web.pages import add_pages
-from headway.web.parsing_routes import parsing_routes
+from headway.web.parsing_routes import add_parsing_routes
 from headway.web.problems import RequestError, problem_of, problem_response
 from headway.web.safety import Safety
 from headway.web.schemas import first_mistake
 
 _ASIDE = 4  # threads for what would keep other requests waiting
+
+
+_NOTHING_IS_TOLD: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,15 @@ class Application:
         self._listeners.close()
 
     def _routes(self, limits: Limits) -> FastAPI:
-        app = FastAPI(title="Headway", version=__version__, docs_url=None, redoc_url=None, lifespan=self._lifespan)
-        app.include_router(parsing_routes(self._models, self._dispatcher, limits, self._is_ready))
+        app = FastAPI(
+            title="Headway",
+            version=__version__,
+            docs_url=None,  # its scripts come from elsewhere
+            redoc_url=None,
+            lifespan=self._lifespan,
+            telemetry=_NOTHING_IS_TOLD,
+        )
+        add_parsing_routes(app, self._models, self._dispatcher, limits, self._is_ready)
         if self._file is not None:
             app.include_router(annotation_routes(self._file, self._listeners))
         add_pages(app)

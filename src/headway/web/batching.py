@@ -4,7 +4,7 @@
 
 A job gives its sentences in portions, and waits in line again for each. So a long text never keeps a short one waiting
 for more than a portion, and a reader who takes nothing holds nothing up. Each worker is a thread: a network and the
-kernels hold no interpreter lock. One takes its share of what waits, so that the others have work, too.
+kernels hold no interpreter lock. One takes all that waits, or its share of it if others have nothing to do.
 
 Whatever fails together is tried one by one: a request never fails because of another.
 """
@@ -24,8 +24,8 @@ from headway.pipeline import Parser
 from headway.treebank import Sentence
 from headway.web.problems import busy
 
-PORTION = 32  # sentences of a job that are parsed before others have their turn
-BATCH = 128  # sentences that a worker takes at once, a portion more or less
+PORTION, PORTION_WORDS = 32, 2000  # sentences and words of a job that are parsed before others have their turn
+BATCH, BATCH_WORDS = 128, 4000  # that a worker takes at once, a portion more or less
 _PATIENCE = 2.0  # seconds for what is being parsed when the server stops
 
 Parse = Callable[[Parser, Sequence[Sentence]], Iterable[Parsed]]
@@ -48,8 +48,13 @@ class Job:
 
     def draw(self) -> list[Sentence]:
         """The next portion."""
-        drawn = list(islice(self.sentences, PORTION))
-        self.done = len(drawn) < PORTION
+        drawn, words = list[Sentence](), 0
+        for sentence in self.sentences:
+            drawn.append(sentence)
+            words += len(sentence)
+            if len(drawn) == PORTION or words >= PORTION_WORDS:
+                return drawn
+        self.done = True
         return drawn
 
     def goes_with(self, other: Job) -> bool:
@@ -77,6 +82,7 @@ class Dispatcher:
         self._line: deque[_Turn] = deque()
         self._changed = Condition()
         self._closed = False
+        self._idle = 0
         self._threads = [Thread(target=self._work, name=f"parse-{i}", daemon=True) for i in range(workers)]
 
     def start(self) -> None:
@@ -116,11 +122,13 @@ class Dispatcher:
     def _take(self) -> list[_Turn]:
         """A share of what waits: the first in line, and others that can be parsed with it. Nothing at the end."""
         with self._changed:
+            self._idle += 1
             while not self._line and not self._closed:
                 self._changed.wait()
+            share = -(-len(self._line) // self._idle)  # for those who have nothing to do
+            self._idle -= 1
             if self._closed:
                 return []
-            share = -(-len(self._line) // len(self._threads))
             taken, left = [self._line.popleft()], list[_Turn]()
             while self._line and len(taken) < share:
                 turn = self._line.popleft()
@@ -132,9 +140,9 @@ class Dispatcher:
         """What became of the first turns, as many as make a batch. The others stand first in line again."""
         outcomes: list[_Outcome] = []
         batch: list[_Turn] = []
-        size = 0
+        size = words = 0
         for number, turn in enumerate(turns):
-            if size >= BATCH:
+            if size >= BATCH or words >= BATCH_WORDS:
                 self._give_back(turns[number:])
                 break
             if turn.answer.cancelled():  # whoever asked is gone
@@ -146,6 +154,7 @@ class Dispatcher:
                 continue
             batch.append(turn)
             size += len(turn.drawn)
+            words += sum(map(len, turn.drawn))
         return [*outcomes, *_parsed(batch)]
 
     def _give_back(self, turns: Sequence[_Turn]) -> None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 class Limits:
     """`body` is in bytes, `seconds` and `body_seconds` are what answering a request and sending one may take.
 
-    `requests` may be open at once, `waiting` of them wait to be parsed, and `listeners` hear of changes.
+    A sentence has so many `words` at most. `requests` may be open at once, `waiting` of them wait to be parsed, and
+    `listeners` hear of changes.
     """
 
     body: int = 2_000_000
     seconds: float = 60.0
     body_seconds: float = 20.0
+    words: int = 5000
     requests: int = 512
     waiting: int = 256
     listeners: int = 64

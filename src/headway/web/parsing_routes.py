@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response, StreamingResponse
 
 from headway import __version__
@@ -26,22 +26,16 @@ from headway.web.schemas import Health, ModelsAnswer, ParseAnswer, ParseRequest,
 _FAILURES = failures(401, 403, 413, 415, 422, 503)
 
 
-def parsing_routes(models: Models, dispatcher: Dispatcher, limits: Limits, is_ready: Callable[[], bool]) -> APIRouter:
-    """The routes over these models; `is_ready` tells whether all that was asked for is loaded."""
-    router = APIRouter(tags=["parsing"])
+def add_parsing_routes(
+    app: FastAPI, models: Models, dispatcher: Dispatcher, limits: Limits, is_ready: Callable[[], bool]
+) -> None:
+    """Add the routes over these models; `is_ready` tells whether all that was asked for is loaded.
+
+    They are added to the application itself: a router in between costs every request a tenth of a millisecond.
+    """
     too_slow = f"the request was not answered within {limits.seconds:g} seconds; send less, or ask /parse/stream"
 
-    @router.get("/health", response_model=Health)
-    async def health() -> Response:
-        """Whether the server is there, and whether its first model is loaded."""
-        return json_response({"status": "ok" if is_ready() else "loading", "version": __version__})
-
-    @router.get("/models", response_model=ModelsAnswer)
-    async def list_models() -> Response:
-        """The models that requests can name."""
-        return json_response(models.to_dict())
-
-    @router.post("/parse", response_model=ParseAnswer, responses=_FAILURES, openapi_extra=ParseRequest.described())
+    @app.post("/parse", response_model=ParseAnswer, responses=_FAILURES, openapi_extra=ParseRequest.described())
     async def parse(request: Request) -> Response:
         """Parse text, tokens or CoNLL-U. CoNLL-U comes back as text, a picture as SVG."""
         asked = await ParseRequest.of(request)
@@ -52,9 +46,9 @@ def parsing_routes(models: Models, dispatcher: Dispatcher, limits: Limits, is_re
                 if resolver is not None:
                     return await with_clusters(asked, request, name, parser, resolver)
                 if asked.format == "json":
-                    job = job_of(asked, parser, json_of(asked.kbest, asked.alternatives))
+                    job = job_of(asked, parser, json_of(asked.kbest, asked.alternatives), limits.words)
                     return _json(name, await everything(job, request))
-                return await as_a_file(asked, await everything(job_of(asked, parser, _itself), request))
+                return await as_a_file(asked, await everything(job_of(asked, parser, _itself, limits.words), request))
         except TimeoutError:
             raise busy(too_slow) from None
 
@@ -69,7 +63,7 @@ def parsing_routes(models: Models, dispatcher: Dispatcher, limits: Limits, is_re
         asked: ParseRequest, request: Request, name: str, parser: Parser, resolver: Resolver
     ) -> Response:
         render = json_of(asked.kbest, asked.alternatives)
-        found = await everything(job_of(asked, parser, lambda parsed: (render(parsed), parsed)), request)
+        found = await everything(job_of(asked, parser, lambda parsed: (render(parsed), parsed), limits.words), request)
         clusters = await asyncio.to_thread(clusters_of, resolver, [parsed for _, parsed in found])
         return _json(name, [written for written, _ in found], b',"clusters":' + to_json(clusters))
 
@@ -79,7 +73,7 @@ def parsing_routes(models: Models, dispatcher: Dispatcher, limits: Limits, is_re
             found += await dispatcher.portion(job)
         return found
 
-    @router.post("/parse/stream", responses=_FAILURES, openapi_extra=ParseRequest.described())
+    @app.post("/parse/stream", responses=_FAILURES, openapi_extra=ParseRequest.described())
     async def stream(request: Request) -> StreamingResponse:
         """The same, a sentence a line (JSON), each as soon as it is parsed; for long texts.
 
@@ -89,7 +83,7 @@ def parsing_routes(models: Models, dispatcher: Dispatcher, limits: Limits, is_re
         if asked.format != "json" or asked.coreference:
             raise RequestError(422, "a stream is JSON without coreference; ask /parse for anything else")
         _, parser = await models.get(asked.model)
-        job = job_of(asked, parser, json_of(asked.kbest, asked.alternatives))
+        job = job_of(asked, parser, json_of(asked.kbest, asked.alternatives), limits.words)
         first = await next_lines(job)  # its error is the request's
 
         async def lines() -> AsyncIterator[bytes]:
@@ -109,7 +103,15 @@ def parsing_routes(models: Models, dispatcher: Dispatcher, limits: Limits, is_re
         except TimeoutError:
             raise busy(too_slow) from None
 
-    return router
+    @app.get("/health", response_model=Health)
+    async def health() -> Response:
+        """Whether the server is there, and whether its first model is loaded."""
+        return json_response({"status": "ok" if is_ready() else "loading", "version": __version__})
+
+    @app.get("/models", response_model=ModelsAnswer)
+    async def list_models() -> Response:
+        """The models that requests can name."""
+        return json_response(models.to_dict())
 
 
 def _itself(parsed: Parsed) -> Parsed:

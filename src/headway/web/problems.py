@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+import pydantic_core
 from starlette.responses import Response
 
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, printable
 
 RETRY_AFTER = 1  # seconds
 
@@ -18,7 +18,7 @@ class RequestError(Exception):
 
     def __init__(self, status: int, sentence: str, **more: Any) -> None:
         super().__init__(sentence)
-        self.status, self.sentence, self.more = status, sentence, more
+        self.status, self.sentence, self.more = status, printable(sentence), more
 
 
 def busy(sentence: str) -> RequestError:
@@ -50,6 +50,4 @@ def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | Non
     return Response(to_json(data), status, headers, media_type="application/json")
 
 
-def to_json(data: Any) -> bytes:
-    """Plain data as JSON, on one line."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+to_json = pydantic_core.to_json  # plain data on one line; several times as fast as `json`

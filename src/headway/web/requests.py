@@ -19,9 +19,17 @@ from headway.web.schemas import ParseRequest
 T = TypeVar("T")
 
 
-def job_of(asked: ParseRequest, parser: Parser, render: Render) -> Job:
-    """What a dispatcher is to do for a request."""
-    return Job(parser, _sentences(asked, parser), render, _parse_with(asked))
+def job_of(asked: ParseRequest, parser: Parser, render: Render, most_words: int) -> Job:
+    """What a dispatcher is to do for a request, whose sentences have so many words at most."""
+    return Job(parser, _of_bounded_length(_sentences(asked, parser), most_words), render, _parse_with(asked))
+
+
+def _of_bounded_length(sentences: Iterator[Sentence], most: int) -> Iterator[Sentence]:
+    """A very long sentence would keep everybody waiting: nothing stops a parse that has begun."""
+    for sentence in sentences:
+        if len(sentence) > most:
+            raise RequestError(422, f"a sentence has {len(sentence)} words, and at most {most} are parsed; split it")
+        yield sentence
 
 
 def _sentences(asked: ParseRequest, parser: Parser) -> Iterator[Sentence]:

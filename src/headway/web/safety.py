@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,14 +35,15 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_HEADERS_UNKEPT = [*_HEADERS, (b"cache-control", b"no-store")]
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _EVERYWHERE = ("0.0.0.0", "::", "")
 
@@ -231,10 +232,9 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 def _with_headers(send: Send) -> Send:
     async def safe(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers[name] = value
-            headers.setdefault("Cache-Control", "no-store")
+            own = list(message["headers"])
+            kept = any(name.lower() == b"cache-control" for name, _ in own)
+            message = {**message, "headers": own + (_HEADERS if kept else _HEADERS_UNKEPT)}
         await send(message)
 
     return safe

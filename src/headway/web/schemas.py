@@ -53,7 +53,9 @@ class ParseRequest(_Request):
     text: str | None = Field(None, description="Raw text, which is split into sentences and words.")
     tokens: list[str] | list[list[str]] | None = Field(None, description="The words of a sentence, or of several.")
     conllu: str | None = Field(None, description="Sentences as CoNLL-U; their words and tags are kept.")
-    model: str | None = Field(None, description="A model that /models lists; the first if there is none.")
+    model: str | None = Field(
+        None, max_length=200, description="A model that /models lists; the first if there is none."
+    )
     newlines: Literal["auto", "keep", "ignore"] = Field(
         "auto", description="When a single line end of text ends a sentence: where it seems to, always, never."
     )
