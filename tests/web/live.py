@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -24,6 +25,7 @@ class Live:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "HEADWAY_QUIET": "1"},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
         )
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()
@@ -50,8 +52,8 @@ class Live:
             with refused:
                 return refused.code, json.load(refused)
 
-    def ended(self, signal: int) -> tuple[int, str]:
+    def ended(self, number: int) -> tuple[int, str]:
         """Status and errors of the process once it has got this signal."""
-        self.process.send_signal(signal)
+        self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
