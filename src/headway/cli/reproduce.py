@@ -25,6 +25,8 @@ EXAMPLES = (
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
     "headway reproduce fernandes2012/coreference --data data/UD_English-GUM",
     "headway reproduce neural --data data --encoder minilm --processes 8",
+    "headway reproduce annotation --data data --language danish",
+    "headway reproduce annotation --data data --language hungarian",
 )
 
 
@@ -41,6 +43,7 @@ class Paper(StrEnum):
     FIRST_ORDER = "first_order"
     ENGLISH = "english"
     NEURAL = "neural"
+    ANNOTATION = "annotation"
 
 
 _OPTIONS = {
@@ -60,7 +63,7 @@ def reproduce(
         typer.Argument(
             metavar="PAPER",
             help="koo2007, druck2009, koo2010, luque2012, fernandes2012 (also /partial, /coreference), first_order, "
-            "english or neural.",
+            "english, neural or annotation.",
         ),
     ],
     *,
@@ -72,15 +75,15 @@ def reproduce(
             file_okay=False,
             help="A folder with one folder per language; for druck2009, of UD treebanks; for luque2012, with "
             "wsj-sample and ud; for english, UD English-EWT; for fernandes2012/coreference, UD English-GUM; for "
-            "neural, with conllx and ud.",
+            "neural and annotation, with conllx and ud.",
         ),
     ],
     language: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE",
-            help="A language (english: a parser; fernandes2012/coreference: kept or removed; neural: a treebank); "
-            "may be repeated.",
+            help="A language (english: a parser; fernandes2012/coreference: kept or removed; neural, annotation: a "
+            "treebank); may be repeated.",
             show_default="all that are there",
         ),
     ] = None,
