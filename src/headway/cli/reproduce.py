@@ -26,7 +26,6 @@ EXAMPLES = (
     "headway reproduce fernandes2012/coreference --data data/UD_English-GUM",
     "headway reproduce neural --data data --encoder minilm --processes 8",
     "headway reproduce annotation --data data --language danish",
-    "headway reproduce annotation --data data --language hungarian",
 )
 
 
