@@ -45,7 +45,7 @@ Windows = Callable[..., Page]
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright's event loop would stand in the way of other modules' own
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: apt-get install chromium")
@@ -55,9 +55,9 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for all tests that do not end it."""
+    """A server for the tests of a module that do not end it."""
     with Server(write_treebank(tmp_path_factory.mktemp("treebank") / "trees.conllu")) as started:
         yield started
 
