@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headway.annotation.state import State, named, pinned_only, shown_heads, shown_labels, with_arcs
+from headway.annotation.state import State, pinned_only, shown_heads, shown_labels, with_arcs
 from headway.arrays import Floats
 from headway.errors import EditError, HeadwayError, SizeError
+from headway.models.constraints import named
 from headway.parsed import Parsed
 from headway.treebank import Sentence
 from headway.treebank.trees import cycle

@@ -16,7 +16,6 @@ from headway.annotation.state import (
     NOTE,
     SUGGESTED,
     State,
-    named,
     shown_heads,
     shown_labels,
     with_arcs,
@@ -24,6 +23,7 @@ from headway.annotation.state import (
     with_misc,
 )
 from headway.errors import EditError
+from headway.models.constraints import named
 from headway.treebank.annotations import misc_entry, with_comment
 from headway.treebank.trees import cycle
 

@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from headway.annotation.state import State, named, shown_heads, shown_labels, with_arcs, with_comments
+from headway.annotation.state import State, shown_heads, shown_labels, with_arcs, with_comments
 from headway.errors import EditError
+from headway.models.constraints import named
 from headway.treebank import Sentence
 from headway.treebank.annotations import MultiwordToken, comment, misc_entry, multiword_tokens
 from headway.treebank.raw_text import raw_text

@@ -163,15 +163,6 @@ def with_comments(sentence: Sentence, comments: Sequence[str]) -> Sentence:
     return replace(sentence, layout=replace(sentence.layout, comments=tuple(comments)))
 
 
-def named(sentence: Sentence, word: int) -> str:
-    """A word as messages name it.
-
-    >>> named(Sentence.from_words(["Dogs", "bark"]), 2)
-    '2 (bark)'
-    """
-    return f"{word} ({sentence.forms[word - 1]})" if word else "0 (the root)"
-
-
 def require_write_choice(write: object) -> WriteChoice:
     """The choice, if it is one."""
     for choice in get_args(WriteChoice):

@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from headway.annotation.inventory import UPOS, Inventory, base
-from headway.annotation.state import named, shown_heads, shown_labels
+from headway.annotation.state import shown_heads, shown_labels
+from headway.models.constraints import named
 from headway.treebank import Sentence
 from headway.treebank.annotations import comment
 from headway.treebank.raw_text import raw_text
