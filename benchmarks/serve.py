@@ -29,10 +29,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.request import Request, urlopen
 
 import numpy as np
+import uvloop
 
 from headway import __version__, read_treebank
 from headway.training.data import checksum
@@ -57,8 +58,7 @@ class Client(asyncio.Protocol):
         self._load, self._received, self._missing = load, b"", 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -276,7 +276,7 @@ def main() -> int:
     if chosen.clients is not None:
         port, process = map(int, chosen.server.split())
         texts = json.loads(chosen.clients.read_text("utf-8"))
-        print(json.dumps(asyncio.run(load(port, texts, chosen.requests, process))))
+        print(json.dumps(uvloop.run(load(port, texts, chosen.requests, process))))
         return 0
     if chosen.treebank is None:
         options.error("the treebank is missing")

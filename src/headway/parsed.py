@@ -20,7 +20,7 @@ from headway.treebank import Sentence
 from headway.treebank.annotations import comment, multiword_tokens, offsets_of, with_head_probabilities
 from headway.treebank.raw_text import raw_text
 from headway.treebank.trees import children_of, preorder
-from headway.word import Word, shortened
+from headway.word import Word, plain_words, shortened
 
 if TYPE_CHECKING:
     from headway.drawing import Drawing
@@ -153,7 +153,7 @@ class Parsed:
             for t in multiword_tokens(self.sentence)
         ]
         return {
-            "words": [word.to_dict() for word in self],
+            "words": plain_words(self, range(1, len(self) + 1)),
             "multiword_tokens": tokens,
             "probability": self.confidence.tree,
             "status": str(self.status),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headway.parsed import Parsed
 
 _SHOWN = 40  # characters of a text that a repr shows
+_DIGITS = 6  # of a probability in plain data
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,20 +105,44 @@ class Word:
 
     def to_dict(self) -> dict[str, Any]:
         """The word as plain data; `head` is a number, 0 for the root."""
-        share = self.label_probability
-        return {
-            "id": self.id,
-            "form": self.text,
-            "lemma": self.lemma,
-            "upos": self.upos,
-            "xpos": self.xpos,
-            "feats": self.feats,
-            "head": int(self.sentence.heads[self.id]),
-            "label": self.label,
-            "probability": round(self.probability, 6),
-            "label_probability": None if share is None else round(share, 6),
-            "offsets": None if self.sentence.offsets is None else self.sentence.offsets[self.id - 1],
+        return plain_words(self.sentence, range(self.id, self.id + 1))[0]
+
+
+def plain_words(parsed: Parsed, ids: range) -> list[dict[str, Any]]:
+    """Neighbouring words as plain data; column by column, which is several times as fast as word by word."""
+    sentence, nodes, words = parsed.sentence, slice(ids.start, ids.stop), slice(ids.start - 1, ids.stop - 1)
+    unknown = [None] * len(ids)
+    shares, offsets = parsed.label_probabilities, parsed.offsets
+    columns = zip(
+        ids,
+        sentence.forms[words],
+        sentence.lemmas[words],
+        sentence.upos[words],
+        sentence.xpos[words],
+        sentence.feats[words],
+        parsed.heads[nodes].tolist(),
+        parsed.labels[nodes],
+        parsed.confidence.arcs[nodes].tolist(),
+        unknown if shares is None else shares[nodes].tolist(),
+        unknown if offsets is None else offsets[words],
+        strict=True,
+    )
+    return [
+        {
+            "id": number,
+            "form": form,
+            "lemma": lemma if form == "_" else _known(lemma),
+            "upos": _known(upos),
+            "xpos": _known(xpos),
+            "feats": features_of(feats),
+            "head": head,
+            "label": _known(label),
+            "probability": round(probability, _DIGITS),
+            "label_probability": None if share is None else round(share, _DIGITS),
+            "offsets": place,
         }
+        for number, form, lemma, upos, xpos, feats, head, label, probability, share, place in columns
+    ]
 
 
 def shortened(text: str) -> str:

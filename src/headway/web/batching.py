@@ -4,7 +4,9 @@
 
 A job gives its sentences in portions, and waits in line again for each. So a long text never keeps a short one waiting
 for more than a portion, and a reader who takes nothing holds nothing up. Each worker is a thread: a network and the
-kernels hold no interpreter lock. One takes all that waits, or its share of it if others have nothing to do.
+kernels hold no interpreter lock. One takes no more than its share of what waits, though others be busy: so there is
+something left for whoever is ready next, while those who were answered ask again. Without that, a worker would have to
+begin with the first request that comes back, and a request alone takes almost twice the time of one among many.
 
 Whatever fails together is tried one by one: a request never fails because of another.
 """
@@ -82,7 +84,6 @@ class Dispatcher:
         self._line: deque[_Turn] = deque()
         self._changed = Condition()
         self._closed = False
-        self._idle = 0
         self._threads = [Thread(target=self._work, name=f"parse-{i}", daemon=True) for i in range(workers)]
 
     def start(self) -> None:
@@ -122,11 +123,9 @@ class Dispatcher:
     def _take(self) -> list[_Turn]:
         """A share of what waits: the first in line, and others that can be parsed with it. Nothing at the end."""
         with self._changed:
-            self._idle += 1
             while not self._line and not self._closed:
                 self._changed.wait()
-            share = -(-len(self._line) // self._idle)  # for those who have nothing to do
-            self._idle -= 1
+            share = -(-len(self._line) // len(self._threads))
             if self._closed:
                 return []
             taken, left = [self._line.popleft()], list[_Turn]()
