@@ -6,12 +6,14 @@ and for a moment after.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from headway.annotation.turns import Turns
+
 _REST = 0.3  # seconds after a person's request
+_LOOK = 0.05  # seconds after which we look whether people still wait
 
 
 class Background:
@@ -19,52 +21,42 @@ class Background:
 
     def __init__(self, work: Callable[[], bool]) -> None:
         self._work = work
-        self._condition = threading.Condition()
         self._people = 0
         self._last = 0.0
-        self._is_awake = self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name="headway-certainty", daemon=True)
-        self._thread.start()
+        self._is_awake = False
+        self._turns = Turns("headway-certainty", self._left, self._take)
+        self._turns.start()
 
     @contextmanager
     def giving_way(self) -> Iterator[None]:
         """While a person waits for something."""
-        with self._condition:
+        with self._turns.condition:
             self._people += 1
         try:
             yield
         finally:
-            with self._condition:
+            with self._turns.condition:
                 self._people -= 1
                 self._last = time.monotonic()
 
     def wake(self) -> None:
         """There may be something to do."""
-        with self._condition:
+        with self._turns.condition:
             self._is_awake = True
-            self._condition.notify()
+            self._turns.ask_again()
 
     def close(self) -> None:
         """End after the portion that is being parsed."""
-        with self._condition:
-            self._is_closed = True
-            self._condition.notify()
-        self._thread.join()
+        self._turns.close()
 
-    def _run(self) -> None:
-        while self._may_go_on():
-            if not self._work():
-                with self._condition:
-                    self._is_awake = False
+    def _left(self) -> float | None:
+        if not self._is_awake:
+            return None
+        rest = self._last + _REST - time.monotonic()
+        return max(rest, _LOOK) if self._people else rest
 
-    def _may_go_on(self) -> bool:
-        with self._condition:
-            while not self._is_closed:
-                rest = self._last + _REST - time.monotonic()
-                if not self._is_awake:
-                    self._condition.wait()
-                elif self._people or rest > 0:
-                    self._condition.wait(max(rest, 0.05))
-                else:
-                    return True
-            return False
+    def _take(self) -> None:
+        with self._turns.condition:
+            self._is_awake = False  # whoever wakes us from now on is heard
+        if self._work():
+            self.wake()

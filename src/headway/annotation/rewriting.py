@@ -6,9 +6,10 @@ file, it waits the longer. Every second it also looks whether another program ha
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
+
+from headway.annotation.turns import Turns
 
 _SOON = 0.3  # seconds after a change
 _LOOK = 1.0
@@ -20,45 +21,40 @@ class Rewriter:
 
     def __init__(self, write: Callable[[], bool], look: Callable[[], None]) -> None:
         self._write, self._look = write, look
-        self._condition = threading.Condition()
-        self._is_dirty = self._is_closed = False
+        self._is_dirty = False
         self._due = self._earliest = 0.0
-        self._thread = threading.Thread(target=self._run, name="headway-rewriting", daemon=True)
-        self._thread.start()
+        self._next_look = time.monotonic() + _LOOK
+        self._turns = Turns("headway-rewriting", self._left, self._take)
+        self._turns.start()
 
     def wake(self) -> None:
         """There is something to write."""
-        with self._condition:
+        with self._turns.condition:
             if not self._is_dirty:
                 self._is_dirty, self._due = True, max(time.monotonic() + _SOON, self._earliest)
-                self._condition.notify()
+                self._turns.ask_again()
 
     def close(self) -> None:
         """End after what is being written."""
-        with self._condition:
-            self._is_closed = True
-            self._condition.notify()
-        self._thread.join()
+        self._turns.close()
 
-    def _run(self) -> None:
-        while self._wait():
-            self._look()
-            with self._condition:
-                is_due = self._is_dirty and time.monotonic() >= self._due
-                self._is_dirty = self._is_dirty and not is_due
-            if is_due:
-                started = time.monotonic()
-                is_written = self._write()
-                self._earliest = started + max(_LOOK, _SHARE * (time.monotonic() - started))
-                if not is_written:
-                    self.wake()
+    def _left(self) -> float:
+        """Until it is time to look, or to write."""
+        return min(self._next_look, self._due if self._is_dirty else self._next_look) - time.monotonic()
 
-    def _wait(self) -> bool:
-        """Until it is time to look, or to write; false when all is over."""
-        with self._condition:
-            if self._is_dirty:
-                left = max(0.0, min(_LOOK, self._due - time.monotonic()))
-                self._condition.wait_for(lambda: self._is_closed, left)
-            else:
-                self._condition.wait_for(lambda: self._is_dirty or self._is_closed, _LOOK)
-            return not self._is_closed
+    def _take(self) -> None:
+        self._look()
+        with self._turns.condition:
+            now = time.monotonic()
+            self._next_look = now + _LOOK
+            is_due = self._is_dirty and now >= self._due
+            self._is_dirty = self._is_dirty and not is_due
+        if is_due:
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        started = time.monotonic()
+        is_written = self._write()
+        self._earliest = started + max(_LOOK, _SHARE * (time.monotonic() - started))
+        if not is_written:
+            self.wake()
