@@ -1,16 +1,15 @@
 """One CoNLL-U file under annotation: what its sentences are, every change of them, and what is on disk.
 
 A change is made in this order: the edit gives a new state; the parser finds the tree that this leaves; the change is in
-the journal, on disk; then it is acknowledged. The file itself is rewritten a moment later, as a whole. Parsing holds no
-lock, so that people do not wait for one another. A change that was based on an older version is refused with a
-`ConflictError`, which has the current state.
+the journal, on disk; then it is acknowledged. The file itself is rewritten a moment later, as a whole (`saving`). A
+change that was based on an older version is refused with a `ConflictError`, which has the current state. Looking is for
+others: `trees` parses, `search` lists.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,31 +18,25 @@ from typing import Any
 
 import numpy as np
 
-from headway.annotation.certainty import Background
 from headway.annotation.contents import Contents
-from headway.annotation.decoding import Parses, Shown, decoded, decoded_together, require_tree
+from headway.annotation.decoding import Parses, Shown, decoded, require_tree
 from headway.annotation.edits import Edit
 from headway.annotation.events import Event, Events, Listener
 from headway.annotation.journal import Assignment, Change, Epoch, Kind, Start
-from headway.annotation.listing import Listing, ordered
 from headway.annotation.model_identity import labels_of, model_identity
 from headway.annotation.opening import treebank_for
 from headway.annotation.pieces import Pieces
 from headway.annotation.progress import Speeds
-from headway.annotation.query import Candidate, Query, parse_query
 from headway.annotation.replay import History
 from headway.annotation.retraining import Retraining, Snapshot, held_out_of
 from headway.annotation.saving import Saving
+from headway.annotation.search import Search
 from headway.annotation.state import State, WriteChoice, body_of, pinned_only, require_write_choice
-from headway.annotation.validation import Message, validate
-from headway.annotation.view import row_of, text_of, view_of
+from headway.annotation.trees import Trees
+from headway.annotation.view import text_of, view_of
 from headway.errors import ArgumentError, ConflictError, EditError, JournalError
 from headway.treebank import Sentence
 from headway.treebank.annotations import comment
-
-_KEPT_VIEWS = 64
-_PORTION = 8  # sentences that the background parses together: an edit waits for no more
-_LARGEST_PAGE = 1000
 
 
 @dataclass(frozen=True)
@@ -65,13 +58,11 @@ class Workspace:
         dev: Path | None,
         clock: Callable[[], float],
     ) -> None:
-        self.path = path
-        self.parser, self.name = parser, name
+        self.path, self.name = path, name
         self.reloaded: list[dict[str, Any]] = []
         self._clock = clock
         self._lock = threading.RLock()
-        self._events, self._listing = Events(), Listing()
-        self._views: OrderedDict[int, tuple[int, Shown]] = OrderedDict()
+        self._events = Events()
         self._held_out: set[int] = set()
         self._trained: set[int] = set()
         self._speeds = Speeds()
@@ -79,13 +70,13 @@ class Workspace:
         self._saving = Saving(path, self._lock, lambda: self._contents.parts(), self._events.tell)
         try:
             self.retraining = Retraining(self, dev)
-            self._contents = self._read(write)
+            contents = self._read(parser, write)
         except BaseException:
             self._saving.close()
             raise
-        self._background = Background(self._find_certainties)
+        self._search = Search(self._lock, contents)
+        self._trees = Trees(self._lock, contents, parser, self._events.tell)
         self._saving.begin_rewriting()
-        self._background.wake()
 
     @classmethod
     def open(
@@ -121,6 +112,11 @@ class Workspace:
     # ------------------------------------------------------------------------------ looking
 
     @property
+    def parser(self) -> Parses | None:
+        """What parses the sentences; `use` changes it."""
+        return self._trees.parser
+
+    @property
     def settings(self) -> Settings:
         """How the file is written."""
         return Settings(self._contents.write)
@@ -143,22 +139,14 @@ class Workspace:
 
     def view(self, i: int) -> dict[str, Any]:
         """A sentence with its tree, probabilities, alternatives and messages, as plain data."""
-        shown, _ = self._shown(i)
+        self._require_sentence(i)
+        shown, _ = self._trees.shown(i)
         with self._lock:
-            return view_of(i, shown, self._messages(shown.state), self._contents.history(i))
+            return view_of(i, shown, self._search.messages(shown.state), self._contents.history(i))
 
     def listing(self, query: str = "", sort: str = "certainty", offset: int = 0, limit: int = 50) -> dict[str, Any]:
         """A page of the sentences that a query finds (`headway.annotation.query`), in an order."""
-        if offset < 0 or not 0 <= limit <= _LARGEST_PAGE:
-            raise ArgumentError(f"expected an offset of at least 0 and a limit from 0 to {_LARGEST_PAGE}")
-        asked = parse_query(query)
-        with self._lock:
-            certainty, stamps = self._contents.certainty.copy(), self._contents.stamps.copy()
-        order = ordered(certainty, sort)
-        if asked != Query():
-            order = order[self._listing.found(query, stamps, lambda i: self._matches(asked, i))[order]]
-        rows = [self._row(i) for i in order[offset : offset + limit].tolist()]
-        return {"total": len(stamps), "matches": len(order), "rows": rows}
+        return self._search.page(query, sort, offset, limit)
 
     def progress(self, by: str = "") -> dict[str, Any]:
         """How many sentences are done, and the time left at an annotator's speed."""
@@ -219,11 +207,11 @@ class Workspace:
         """Parse with another model from now on. All versions rise, as the sentences look different."""
         with self._lock:
             self._saving.append_if_begun(Epoch(self._contents.epoch + 1, model_identity(parser)))
-            self.parser, self.name = parser, name
+            self.name = name
             self._contents.epoch += 1
             self._contents.forget_suggestions(labels_of(parser), has_model=parser is not None)
-            self._views.clear()
-        self._background.wake()
+            self._trees.use(parser)
+        self._trees.find_certainties()
         self._events.tell("model", name=name)
 
     # ------------------------------------------------------------------------------ learning
@@ -279,7 +267,7 @@ class Workspace:
         Our journal stays, under another name.
         """
         self._saving.start_over(self._take)
-        self._background.wake()
+        self._trees.find_certainties()
         self._events.tell("reload")
         return self.reloaded
 
@@ -294,12 +282,16 @@ class Workspace:
                 return
             self._is_closed = True
         self.retraining.cancel()
-        self._background.close()
+        self._trees.close()
         self._saving.close()
 
     # ------------------------------------------------------------------------------ within
 
-    def _read(self, write: WriteChoice) -> Contents:
+    @property
+    def _contents(self) -> Contents:
+        return self._trees.contents
+
+    def _read(self, parser: Parses | None, write: WriteChoice) -> Contents:
         """The file, and what its journal adds."""
         pieces = Pieces.of(self._saving.read())
         contents = Contents(pieces, str(self.path), write)
@@ -307,15 +299,15 @@ class Workspace:
         if known is not None and fits:
             differs = contents.replayed(known)
             self._speeds, self._held_out, self._trained = known.speeds, known.held_out, known.trained
-            if known.model != model_identity(self.parser):
+            if known.model != model_identity(parser):
                 contents.epoch += 1
-                self._saving.append_if_begun(Epoch(contents.epoch, model_identity(self.parser)))
+                self._saving.append_if_begun(Epoch(contents.epoch, model_identity(parser)))
             if differs:
                 self._saving.make_dirty()
         elif known is not None:
             contents.epoch = _epoch_after(known.epoch, known.histories)
             self.reloaded = _lost(known.states, pieces)
-        contents.forget_suggestions(labels_of(self.parser), has_model=self.parser is not None)
+        contents.forget_suggestions(labels_of(parser), has_model=parser is not None)
         return contents
 
     def _take(self, data: bytes) -> None:
@@ -325,38 +317,15 @@ class Workspace:
         pieces = Pieces.of(data)
         contents = Contents(pieces, str(self.path), self.settings.write, epoch)
         contents.forget_suggestions(labels_of(self.parser), has_model=self.parser is not None)
-        self._contents, self._listing = contents, Listing()
+        self._trees.take(contents)
+        self._search = Search(self._lock, contents)
         self._held_out, self._trained = set(), set()
-        self._views.clear()
         self.reloaded = _lost(ours, pieces)
 
-    def _shown(self, i: int) -> tuple[Shown, Parses | None]:
-        """A sentence with its tree, and the parser that found it."""
-        self._require_sentence(i)
-        with self._background.giving_way():
-            while True:
-                with self._lock:
-                    state, parser = self._contents.state(i), self.parser
-                    kept = self._views.get(i)
-                    if kept is not None and kept[0] == state.version:
-                        self._views.move_to_end(i)
-                        return kept[1], parser
-                shown = decoded(state, parser)
-                with self._lock:
-                    if self._contents.version(i) == state.version and self.parser is parser:
-                        self._keep(i, shown)
-                        self._contents.note(i, shown)
-                        return shown, parser
-
-    def _keep(self, i: int, shown: Shown) -> None:
-        self._views[i] = shown.state.version, shown
-        self._views.move_to_end(i)
-        while len(self._views) > _KEPT_VIEWS:
-            self._views.popitem(last=False)
-
     def _change(self, i: int, version: int, kind: Kind, by: str, make: Callable[[State], State]) -> State:
-        with self._background.giving_way():
-            before, parser = self._shown(i)
+        self._require_sentence(i)
+        with self._trees.giving_way():
+            before, parser = self._trees.shown(i)
             self._require_version(before.state, version)
             state = make(before.state)
             if kind == "edit" and _is_same(before.state, state):
@@ -379,7 +348,7 @@ class Workspace:
         place = self._saving.append(change, self._begin)
         self._speeds.changed(by, i, now, finished=after.state.done and not before.done)
         self._contents.change(i, kind, place, after)
-        self._keep(i, after)
+        self._trees.keep(i, after)
         self._saving.make_dirty()
 
     def _begin(self, sha256: str) -> Start:
@@ -409,53 +378,12 @@ class Workspace:
             cause = "the sentence has changed meanwhile, so your change was not made; look at it and try again"
             raise ConflictError(cause, current)
 
-    def _matches(self, query: Query, i: int) -> bool:
-        with self._lock:
-            text = self._contents.searchable(i)
-            if text is not None and not query.may_match(text):
-                return False
-            done, certainty = bool(self._contents.done[i]), self._certainty(i)
-        return query.matches(Candidate(lambda: self._latest(i), done, certainty, self._has_errors))
-
     def _latest(self, i: int) -> State:
         with self._lock:
             return self._contents.latest(i)
 
     def _pinned(self, i: int) -> Sentence:
         return pinned_only(self._latest(i))
-
-    def _row(self, i: int) -> dict[str, Any]:
-        with self._lock:
-            state, certainty = self._contents.latest(i), self._certainty(i)
-        return row_of(i, state, certainty, self._messages(state))
-
-    def _certainty(self, i: int) -> float | None:
-        value = float(self._contents.certainty[i])
-        return None if value != value else value
-
-    def _messages(self, state: State) -> list[Message]:
-        return validate(state.sentence, self._contents.inventory)
-
-    def _has_errors(self, state: State) -> bool:
-        return any(message.level == "error" for message in self._messages(state))
-
-    def _find_certainties(self) -> bool:
-        """Ask the model about a few sentences; false if there are none left."""
-        with self._lock:
-            contents, parser = self._contents, self.parser
-            states = [(i, contents.state(i)) for i in contents.pending(_PORTION)]
-        if not states or parser is None:
-            return False
-        found = decoded_together([state for _, state in states], parser)
-        with self._lock:
-            if contents is not self._contents or parser is not self.parser:
-                return True
-            for (i, state), shown in zip(states, found, strict=True):
-                if contents.version(i) == state.version and contents.is_pending[i]:
-                    contents.note(i, shown)
-            left = int(contents.is_pending.sum())
-        self._events.tell("certainty", known=len(contents) - left, all=len(contents))
-        return left > 0
 
 
 def _epoch_after(epoch: int, histories: Mapping[int, History]) -> int:
