@@ -179,6 +179,26 @@ def test_there_need_not_be_a_model(file: Path) -> None:
         assert client.get("/models").json()["models"] == []
 
 
+def test_other_texts_are_parsed_with_the_model_of_the_file(file: Path, parser: Parser) -> None:
+    found: list[Workspace] = []
+
+    def open(given: Parser | None, name: str) -> Workspace:
+        found.append(Workspace.open(file, given, name=name))
+        return found[0]
+
+    def names() -> list[tuple[str, bool]]:
+        return [(each["name"], each["default"]) for each in client.get("/models").json()["models"]]
+
+    app = Application(Setup(["toy"], lambda _: parser, open=open), lambda _: None)
+    with TestClient(app, base_url=ADDRESS) as client:
+        assert get(client)["model"] == "toy"
+        found[0].use(parser.with_projective(True), "model-1")
+        assert names() == [("model-1", True), ("toy", False)]
+        assert client.post("/parse", json={"tokens": ["la", "hundo"]}).json()["model"] == "model-1"
+        found[0].use(parser, "toy")
+        assert names() == [("toy", True), ("model-1", False)]
+
+
 def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path, parser: Parser) -> None:
     bad = tmp_path / "bad.conllu"
     bad.write_text("1\tone\n\n")

@@ -92,7 +92,7 @@ class Application:
         self._dispatcher.start()
         self._models.start(self._failed)
         if self._file is not None:
-            self._file.start(self._models.default, self._failed)
+            self._file.start(self._models, self._failed)
         yield
         self._dispatcher.close()
         if self._file is not None:

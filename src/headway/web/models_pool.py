@@ -102,6 +102,12 @@ class Models:
 
         Thread(target=load_all, name="models", daemon=True).start()
 
+    def use(self, name: str, parser: Parser) -> None:
+        """Make a loaded model the default; the others stay. May be called from any thread."""
+        used = Served(name, name)
+        used.parser.set_result(parser)
+        self.served = {name: used, **{each: other for each, other in self.served.items() if each != name}}
+
     async def get(self, name: str | None) -> tuple[str, Parser]:
         """The model of that name, as soon as it is loaded; without a name, the default."""
         served = self.default if name is None else self.served.get(name)

@@ -9,7 +9,7 @@ from threading import Thread
 
 from headway.annotation import Workspace
 from headway.pipeline import Parser
-from headway.web.models_pool import Served
+from headway.web.models_pool import Models
 
 Open = Callable[[Parser | None, str], Workspace]
 
@@ -21,9 +21,13 @@ class OpenFile:
         self._open = open
         self._workspace: Future[Workspace] = Future()
 
-    def start(self, model: Served | None, failed: Callable[[Exception], None]) -> None:
-        """Open it; `failed` hears if that cannot be done."""
+    def start(self, models: Models, failed: Callable[[Exception], None]) -> None:
+        """Open it with the default model, and make every model that is trained on it the default.
+
+        `failed` hears if it cannot be opened.
+        """
         self._workspace.set_running_or_notify_cancel()
+        model = models.default
 
         def opened() -> None:
             try:
@@ -32,10 +36,13 @@ class OpenFile:
                 self._workspace.set_exception(error)
                 return
             try:
-                self._workspace.set_result(self._open(parser, "" if model is None else model.name))
+                workspace = self._open(parser, "" if model is None else model.name)
             except Exception as error:
                 self._workspace.set_exception(error)
                 failed(error)
+                return
+            workspace.subscribe(lambda event: _use(workspace, models) if event["kind"] == "model" else None)
+            self._workspace.set_result(workspace)
 
         Thread(target=opened, name="open-file", daemon=True).start()
 
@@ -52,3 +59,9 @@ class OpenFile:
         """Write what is still to be written, and end what runs in the background."""
         if self.is_ready:
             self._workspace.result().close()
+
+
+def _use(workspace: Workspace, models: Models) -> None:
+    """Parse other texts with the model of the file, too."""
+    if isinstance(workspace.parser, Parser):
+        models.use(workspace.name, workspace.parser)

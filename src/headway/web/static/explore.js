@@ -32,6 +32,8 @@ let asked = new AbortController();
 let typing;
 /** @type {Map<number, {pins: Map<number, number>, chosen: number}>} from a link, until its sentences are there */
 let wanted = new Map();
+/** @type {string | null} from a link, until the models are known */
+let wantedModel = null;
 
 const sight = new IntersectionObserver(
   (entries) => {
@@ -51,8 +53,8 @@ function readAddress() {
   box.value = given.get("text") ?? EXAMPLE;
   const k = Number(given.get("k") ?? 1);
   treesField.value = String(k >= 1 && k <= MOST_TREES ? Math.floor(k) : 1);
-  const model = given.get("model");
-  if (model && [...modelField.options].some((option) => option.value === model)) modelField.value = model;
+  wantedModel = given.get("model");
+  chooseModel();
   wanted = new Map();
   const entry = (/** @type {number} */ i) => {
     const found = wanted.get(i) ?? { pins: new Map(), chosen: 0 };
@@ -68,6 +70,10 @@ function readAddress() {
     if (Number.isInteger(i) && Number.isInteger(place) && place > 0) entry(i).chosen = place;
   }
   grow();
+}
+
+function chooseModel() {
+  if ([...modelField.options].some((option) => option.value === wantedModel)) modelField.value = wantedModel ?? "";
 }
 
 /** The address of what is on the page, without what is as usual. */
@@ -318,12 +324,13 @@ async function start() {
     void refresh();
   });
   window.addEventListener("resize", grow);
+  readAddress(); // first of all: whoever types while the models are listed shall not lose it
   try {
     await loadModels();
+    chooseModel();
   } catch (error) {
     showProblem(error);
   }
-  readAddress();
   await refresh();
 }
 

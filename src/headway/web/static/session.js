@@ -70,6 +70,7 @@ export class Session extends EventTarget {
   #opening = 0;
   /** @type {EventSource | null} */
   #news = null;
+  #isBehind = false;
 
   /** @returns {Saved} */
   get saved() {
@@ -84,6 +85,7 @@ export class Session extends EventTarget {
   async start() {
     await this.refreshOverview();
     this.#listen();
+    document.addEventListener("visibilitychange", () => this.#listen());
   }
 
   async refreshOverview() {
@@ -198,12 +200,17 @@ export class Session extends EventTarget {
 
   // --- news ---
 
+  /** A window that nobody sees does not listen: a browser has six connections to a server for all its windows. */
   #listen() {
     this.#news?.close();
+    if (document.hidden) {
+      this.#isBehind = true;
+      return;
+    }
     const news = new EventSource(`${ROOT}/events?client=${CLIENT}`);
     this.#news = news;
     news.onopen = () => {
-      if (!this.isReachable) void this.#back();
+      if (!this.isReachable || this.#isBehind) void this.#back();
     };
     news.onmessage = (message) => this.#heard(JSON.parse(message.data));
     news.onerror = () => {
@@ -262,6 +269,7 @@ export class Session extends EventTarget {
   async #back() {
     await this.#quietly(async () => {
       await this.#readAll();
+      this.#isBehind = false;
       this.#answered();
     });
   }
