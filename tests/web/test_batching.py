@@ -96,6 +96,25 @@ def test_what_waits_is_parsed_together() -> None:
     assert parser.batches == [["first"], [f"w{i}" for i in range(20)]]
 
 
+def test_a_worker_leaves_something_for_the_next_one() -> None:
+    parser = Recorder()
+    parser.free.clear()
+
+    async def work(dispatcher: Dispatcher) -> None:
+        busy = []
+        for word in ("one", "two"):
+            busy.append(asyncio.create_task(whole(dispatcher, job(parser, word))))
+            await taken(dispatcher)
+        others = [asyncio.create_task(whole(dispatcher, job(parser, f"w{i}"))) for i in range(20)]
+        while len(dispatcher._line) < 20:
+            await asyncio.sleep(0.001)
+        parser.free.set()
+        await asyncio.gather(*busy, *others)
+
+    run(work, workers=2)
+    assert max(map(len, parser.batches)) == 10
+
+
 def test_a_long_text_lets_others_pass() -> None:
     parser = Recorder()
     parser.free.clear()
