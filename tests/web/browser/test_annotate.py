@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from statistics import median
 
 import pytest
 
@@ -67,9 +69,10 @@ def test_a_pin_moves_the_rest_at_once(windows, server, screenshot):
     )
 
 
-def test_the_time_from_pin_to_tree_is_logged(windows):
+def test_the_time_from_pin_to_tree(windows, capsys):
+    """Under 100 ms in the median; a machine with more to do than it has cores gets as many times as long."""
     page = opened(windows, "long")
-    for number in (4, 9, 12):
+    for number in (4, 9, 12, 15, 19):
         word(page, number).click()
         type_keys(page, "p")
         is_said(page, number, "pinned")
@@ -77,10 +80,14 @@ def test_the_time_from_pin_to_tree_is_logged(windows):
         expect(word(page, number)).to_have_attribute("aria-label", re.compile("probability"))
     expect(page.locator("#saved")).to_have_text("Saved")
     timings = page.evaluate("new Promise((done) => setTimeout(() => done(window.headwayTimings), 100))")
-    assert [each["name"] for each in timings] == ["head", "unpin"] * 3
+    assert [each["name"] for each in timings] == ["head", "unpin"] * 5
     assert all(each["ms"] > 0 and each["words"] == 25 for each in timings)
+    found, load = median(each["ms"] for each in timings), os.getloadavg()[0] / (os.cpu_count() or 1)
+    with capsys.disabled():
+        print(f"\nfrom pin to tree, 25 words: median {found:.0f} ms, load {load:.1f} a core")
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    (SCREENSHOTS / "timings.json").write_text(json.dumps(timings, indent=1))
+    (SCREENSHOTS / "timings.json").write_text(json.dumps({"median": found, "load": load, "timings": timings}, indent=1))
+    assert found < 100 * max(1.0, 2 * load)
 
 
 def test_a_whole_sentence_with_the_keyboard_alone(windows, server):
@@ -268,6 +275,29 @@ def test_two_windows_see_each_other(windows, server):
     expect(one.get_by_label("Note on the sentence")).to_have_value("which bone?")
     row = one.locator(".row[aria-current]")
     expect(row).to_contain_text("note")
+
+
+def test_a_hidden_window_catches_up_when_it_is_seen_again(windows, server):
+    page = opened(windows, "long")
+
+    def turn(hidden: bool) -> None:
+        page.evaluate(
+            """(hidden) => {
+              Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+              document.dispatchEvent(new Event("visibilitychange"));
+            }""",
+            hidden,
+        )
+
+    is_said(page, 3, "probability")
+    turn(True)
+    server.change(NUMBER["long"], {"action": "head", "word": 3, "head": 4})
+    page.wait_for_timeout(300)
+    is_said(page, 3, "probability")  # nobody listens
+    turn(False)
+    is_said(page, 3, "pinned")
+    server.change(NUMBER["long"], {"action": "unpin", "word": 3})
+    is_said(page, 3, "probability")
 
 
 def test_a_conflict_loses_nothing(windows, server):
