@@ -40,7 +40,8 @@ class Rewriter:
 
     def _left(self) -> float:
         """Until it is time to look, or to write."""
-        return min(self._next_look, self._due if self._is_dirty else self._next_look) - time.monotonic()
+        at = min(self._next_look, self._due) if self._is_dirty else self._next_look
+        return at - time.monotonic()
 
     def _take(self) -> None:
         self._look()
