@@ -115,8 +115,9 @@ class Cell:
         return asdict(self)
 
     def own_settings(self, *, quick: bool) -> dict[str, Any]:
-        """What the table of settings says."""
-        keys = (self.model, f"{self.sentences} sentences", self.kind)
+        """What the table of settings says. Passes and batches by amount of data are those of networks."""
+        amount = () if self.model in LINEAR else (f"{self.sentences} sentences",)
+        keys = (self.model, *amount, self.kind)
         found = {name: value for key in keys for name, value in SETTINGS.get(key, {}).items()}
         return {**found, **QUICK} if quick else found
 

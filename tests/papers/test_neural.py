@@ -187,6 +187,12 @@ def test_a_linear_cell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["test"]["uas_no_punct"] > 80
 
 
+def test_linear_cells_have_the_same_settings_however_much_they_learn_from() -> None:
+    for amount in neural_plan.AMOUNTS:
+        few, every = (Cell("danish", "grandsibling", "margin", 0, number) for number in (amount, None))
+        assert few.own_settings(quick=False) == every.own_settings(quick=False)
+
+
 def test_what_matters_most_comes_first() -> None:
     names = [cell.name for _, cell in CELLS]
     assert len(set(names)) == len(names)
