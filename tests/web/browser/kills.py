@@ -1,8 +1,9 @@
 """Somebody annotates in the browser while the server or the browser is killed again and again: is anything lost?
 
-`python -m tests.web.browser.kills 200` kills 200 times at random moments, the server and the browser in turn, and
-prints what was lost, which must be nothing. Keys are pressed at random; a change counts as acknowledged when the page
-has got the server's answer to it. It must then be in the journal, and the sentence must have the same words pinned.
+`python -m tests.web.browser.kills 200 [RESULT.json]` kills 200 times at random moments, the server and the browser in
+turn, and says what was lost, which must be nothing. Keys are pressed at random; a change counts as acknowledged when
+the page has got the server's answer to it. It must then be in the journal, and the sentence must have the same words
+pinned.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 from playwright.sync_api import ConsoleMessage, Page, Playwright, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
+from headway import __version__
 from headway.annotation.journal import Change, read_journal
 from tests.web.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.web.browser.server import Server, eventually
@@ -58,6 +60,10 @@ class Report:
     acknowledged: dict[tuple[int, int], Pins] = field(default_factory=dict)
     lost: list[tuple[int, int]] = field(default_factory=list)
 
+    @property
+    def summary(self) -> str:
+        return f"{len(self.acknowledged)} acknowledged changes, {len(self.lost)} lost"
+
     def hear(self, said: ConsoleMessage) -> None:
         """Note what a page says."""
         if said.text.startswith(_MARK):
@@ -82,9 +88,8 @@ def pins_of(view: dict[str, Any]) -> Pins:
 
 @contextmanager
 def chromium(playwright: Playwright, folder: Path) -> Iterator[tuple[Page, subprocess.Popen[bytes]]]:
-    """A page, and the process of its browser, which may be killed."""
+    """A page, and the process of its browser, which may be killed; `folder` is the browser's own, and new."""
     said = folder / "DevToolsActivePort"
-    said.unlink(missing_ok=True)
     assert CHROMIUM is not None
     command = [CHROMIUM, *ARGUMENTS, "--remote-debugging-port=0", f"--user-data-dir={folder}"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -125,7 +130,7 @@ def kill(kills: int, folder: Path, seed: int = 0) -> Report:
     with sync_playwright() as playwright, Server(write_treebank(folder / "trees.conllu")) as server:
         for number in range(kills):
             try:
-                with chromium(playwright, folder / "profile") as (page, browser):
+                with chromium(playwright, folder / f"profile{number}") as (page, browser):
                     annotate(page, server, report, rng)
                     if number % 2:
                         os.killpg(browser.pid, signal.SIGKILL)
@@ -137,13 +142,17 @@ def kill(kills: int, folder: Path, seed: int = 0) -> Report:
             if number % 2 == 0:
                 server.start()
             report.look(server)
+            print(f"{number + 1} kills, {report.summary}", flush=True)
     return report
 
 
-def main(kills: str) -> None:
+def main(kills: str, result: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = kill(int(kills), Path(folder))
-    print(f"{kills} kills, {len(report.acknowledged)} acknowledged changes, {len(report.lost)} lost")
+    if result:
+        found = {"kills": int(kills), "acknowledged": len(report.acknowledged), "lost": len(report.lost), "seed": 0}
+        Path(result).write_text(json.dumps({"headway": __version__, **found}, indent=1) + "\n", "utf-8")
+    sys.exit(bool(report.lost))
 
 
 if __name__ == "__main__":
