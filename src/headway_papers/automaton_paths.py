@@ -9,9 +9,9 @@ a side without children scores 0, and is what START does not send.
     for arc j:            sum over ways, i of t[way, i, j]  =  z_j             arcs are taken as the tree has them
     at START of a side:   sum_j t[way, START, j]  <=  z_gh, or 1               a way has what its arc from g has
 
-For given g these are path polytopes, whose corners are paths; the ways together are the convex hull of the union of
-such products, each scaled by its z_gh, and these sum to 1. So the rows describe, for every head, exactly the convex hull
-of what its automaton can do. Together with the convex hull of the trees (`tree_flow`, multi-commodity) that is the
+For given g these are two path polytopes, whose corners are paths. The ways are scaled by their z_gh, which sum to 1, so
+that together they are the convex hull of the union over g. Hence the rows describe, for every head, exactly the convex
+hull of what its automaton can do. Together with the convex hull of the trees (`tree_flow`, multi-commodity) that is the
 relaxation of dual decomposition: its best value is the least L.
 
 Columns: z is 0 .. A-1, then t, a column each cell of `Automata.table`. Rows: O(arcs x ways of their heads).

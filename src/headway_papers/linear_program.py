@@ -96,7 +96,9 @@ def maximise(program: Program, time_limit: float | None = None, incumbent: Float
 
     solver = _solver(program, time_limit)
     if incumbent is not None:
-        solver.setSolution(len(incumbent), np.arange(len(incumbent), dtype=np.int32), incumbent)
+        given = solver.setSolution(len(incumbent), np.arange(len(incumbent), dtype=np.int32), incumbent)
+        if given != highspy.HighsStatus.kOk:
+            raise HeadwayError("HiGHS does not take the incumbent; give a value for every whole column")
     if solver.run() == highspy.HighsStatus.kError:
         raise _refused()
     status, info = solver.getModelStatus(), solver.getInfo()
