@@ -148,7 +148,7 @@ def test_programs_and_dual_decomposition_on_random_instances(order: Order, way: 
         parts = random_parts(order, 7, seed, way)
         single, multi, integer = (solve(parts, relaxation=r, single_root=False) for r in RELAXATIONS)
         dual, exact = decode(parts, single_root=False, exact=False), decode(parts, single_root=False)
-        assert dual.status.is_proof == multi.integral
+        assert multi.integral or not dual.status.is_proof
         assert (dual.trace.dual >= multi.bound - 1e-6).all()
         # dual decomposition stops a little above its limit where there is no certificate
         assert dual.bound == pytest.approx(multi.bound, rel=0, abs=1e-6 if dual.status.is_proof else 0.1)
