@@ -22,14 +22,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
 from headway import __version__
-from headway.errors import ArchiveError
+from headway.errors import ArchiveError, TrainingError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
 from headway.inference.dual_decomposition import ITERATIONS
@@ -141,7 +141,7 @@ class Place:
     def misses(self, path: Path, signed: Mapping[str, Any]) -> bool:
         """Whether a cell is to be computed: asked for, and not there with this signature."""
         name = path.relative_to(self.results).with_suffix("").as_posix()
-        asked = not self.cells or any(fnmatch(name, pattern) for pattern in self.cells)
+        asked = not self.cells or any(fnmatchcase(name, pattern) for pattern in self.cells)
         return asked and not is_done(path, dict(signed))
 
     def prepare(self) -> None:
@@ -168,6 +168,7 @@ def run(
     require_highspy()
     size, place = QUICK if quick else FULL, Place(output, quick, cells)
     chosen = chosen_languages(data, languages)
+    _require_cells(cells, chosen)
     place.prepare()
     for language in chosen:
         corpus = Corpus.read(data, language, size.sentences)
@@ -180,6 +181,17 @@ def run(
     (output / ("quick.md" if quick else "tables.md")).write_text(tables, encoding="utf-8")
     koo2010_figures.draw(_cells(place.figures), output, "quick-" if quick else "")
     say(tables)
+
+
+def _require_cells(patterns: Sequence[str], languages: Sequence[str]) -> None:
+    """An error for a pattern that no cell of these languages fits."""
+    names = [f"table{number}/{language}-{order}" for number in (1, 3) for language in languages for order in SETTINGS]
+    if COMPARED_ON in languages:
+        names += [f"table2/{name}" for name in koo2010_solvers.cell_names()]
+        names += [f"figures/{order}" for order in SETTINGS]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise TrainingError(f"no cell fits {pattern!r}; cells are called table1/LANGUAGE-MODEL, such as {names[0]}")
 
 
 def _settings(corpus: Corpus, order: Order, size: Size) -> dict[str, Any]:
@@ -419,7 +431,13 @@ def _random(cells: Mapping[str, Any]) -> str:
 
 def _relaxations(cells: Mapping[str, Any]) -> str:
     """LP(M) is the relaxation of dual decomposition: what the bounds of the cells say of it."""
-    header = ["instances", "model", "DD-5000 certified", "of these LP(M) integral", "LP(M) and best tree there differ by"]
+    header = [
+        "instances",
+        "model",
+        "DD-5000 certified",
+        "of these LP(M) integral",
+        "best tree and LP(M) there differ by",
+    ]
     header += ["LP(M) integral elsewhere", "DD-5000 - LP(M) elsewhere, largest", "least", "LP(S) - LP(M), least"]
     rows = []
     for prefix in ("", *(f"random-{way}-" for way in WAYS)):

@@ -135,6 +135,12 @@ class HeldOut:
         return evaluate(self.sentences, trees).uas_no_punct
 
 
+def cell_names() -> list[str]:
+    """The names of all cells: held-out sentences, then random instances."""
+    names = [f"{order}-{name}" for order in PAPER for name in METHODS]
+    return [*names, *(f"random-{way}-{name}" for way in WAYS for name in names)]
+
+
 def compare(
     order: Order,
     held_out: Callable[[], HeldOut],

@@ -386,3 +386,5 @@ def test_only_the_cells_asked_for_are_computed(output: Path, data: Path, tmp_pat
     )
     assert list((mine / "quick").rglob("*.json")) == [wanted]
     assert json.loads(wanted.read_text("utf-8"))["bounds"] == before["bounds"]
+    with pytest.raises(HeadwayError, match=r"no cell fits 'table4/\*'"):
+        koo2010.run(data, mine, languages=["danish"], say=lambda line: None, cells=["table4/*"], **OPTIONS)
