@@ -22,13 +22,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
 from headway import __version__
-from headway.errors import ArchiveError
+from headway.errors import ArchiveError, TrainingError
 from headway.evaluation import evaluate
 from headway.features.templates import load_templates
 from headway.inference.dual_decomposition import ITERATIONS
@@ -42,9 +43,10 @@ from headway.training.settings import Settings
 from headway.treebank import Sentence
 from headway_papers import koo2010_figures, koo2010_solvers
 from headway_papers.corpora import HELD_OUT, Corpus, Say, chosen_languages, is_done, result_signature, write_json
-from headway_papers.flow_program import require_highspy
 from headway_papers.koo2010_figures import TITLES
-from headway_papers.koo2010_solvers import METHODS, HeldOut, Order
+from headway_papers.koo2010_random import WAYS, Order
+from headway_papers.koo2010_solvers import METHODS, HeldOut
+from headway_papers.linear_program import require_highspy
 from headway_papers.markdown import markdown_table
 
 SETTINGS: dict[Order, dict[str, Any]] = {
@@ -63,18 +65,18 @@ class Size:
     compared: int  # held-out sentences of table 2
     limits: tuple[int, ...]  # values of K in figure 4
     words: int  # of a random instance
-    instances: Mapping[str, int]  # by method
+    instances: int
 
 
 FULL = Size(
     sentences=None,
     epochs=None,
-    compared=60,
+    compared=200,
     limits=(1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000),
     words=10,
-    instances={"lp-single": 50, "lp-multi": 50, "ilp": 10, "dd-5000": 400, "dd-250": 400, "exact": 200},
+    instances=200,
 )
-QUICK = Size(300, 2, 10, (1, 5, 25, 125), 4, dict.fromkeys(METHODS, 4))
+QUICK = Size(300, 2, 10, (1, 5, 25, 125), 4, 4)
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,11 @@ PAPER_PROJECTIVE = {"PTB": (92.19, 92.34, 92.71, 92.70), "PDT": (86.41, 85.67, 8
 
 @dataclass(frozen=True)
 class Place:
-    """Where everything goes: results by table, trained models, tables and figures."""
+    """Where everything goes: results by table, trained models, tables and figures; and the `cells` asked for."""
 
     output: Path
     quick: bool
+    cells: Sequence[str] = ()
 
     @property
     def results(self) -> Path:
@@ -135,18 +138,37 @@ class Place:
     def figures(self) -> Path:
         return self.results / "figures"
 
+    def misses(self, path: Path, signed: Mapping[str, Any]) -> bool:
+        """Whether a cell is to be computed: asked for, and not there with this signature."""
+        name = path.relative_to(self.results).with_suffix("").as_posix()
+        asked = not self.cells or any(fnmatchcase(name, pattern) for pattern in self.cells)
+        return asked and not is_done(path, dict(signed))
+
     def prepare(self) -> None:
         """Make the folders."""
         for folder in (*(self.table(number) for number in (1, 2, 3)), self.figures, self.models):
             folder.mkdir(parents=True, exist_ok=True)
 
 
-def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
-    """Train and test what is not there yet, and write tables and figures; `quick` takes 300 sentences, two passes."""
+def run(
+    data: Path,
+    output: Path,
+    *,
+    languages: Sequence[str] | None,
+    quick: bool,
+    threads: int,
+    say: Say,
+    cells: Sequence[str] = (),
+) -> None:
+    """Train and test what is not there yet, and write tables and figures; `quick` takes 300 sentences, two passes.
+
+    `cells` are patterns such as `table2/*`: only cells that fit one are computed.
+    """
     koo2010_figures.require_matplotlib()
     require_highspy()
-    size, place = QUICK if quick else FULL, Place(output, quick)
+    size, place = QUICK if quick else FULL, Place(output, quick, cells)
     chosen = chosen_languages(data, languages)
+    _require_cells(cells, chosen)
     place.prepare()
     for language in chosen:
         corpus = Corpus.read(data, language, size.sentences)
@@ -159,6 +181,17 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
     (output / ("quick.md" if quick else "tables.md")).write_text(tables, encoding="utf-8")
     koo2010_figures.draw(_cells(place.figures), output, "quick-" if quick else "")
     say(tables)
+
+
+def _require_cells(patterns: Sequence[str], languages: Sequence[str]) -> None:
+    """An error for a pattern that no cell of these languages fits."""
+    names = [f"table{number}/{language}-{order}" for number in (1, 3) for language in languages for order in SETTINGS]
+    if COMPARED_ON in languages:
+        names += [f"table2/{name}" for name in koo2010_solvers.cell_names()]
+        names += [f"figures/{order}" for order in SETTINGS]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise TrainingError(f"no cell fits {pattern!r}; cells are called table1/LANGUAGE-MODEL, such as {names[0]}")
 
 
 def _settings(corpus: Corpus, order: Order, size: Size) -> dict[str, Any]:
@@ -212,12 +245,12 @@ def _test(corpus: Corpus, order: Order, size: Size, place: Place, threads: int, 
     model = cache(partial(trained, corpus.train, settings, place.models / f"{name}.headway", threads))
     signed = _signature(corpus, settings)
     path = place.table(1) / f"{name}.json"
-    if not is_done(path, signed):
+    if place.misses(path, signed):
         found = _table1_cell(model(), corpus, threads)
         write_json(path, {"signature": signed, **found})
         say(f"table 1, {name}: UAS {found['exact']['test']['uas_no_punct']:.2f}")
     path = place.table(3) / f"{name}.json"
-    if not is_done(path, signed):
+    if place.misses(path, signed):
         projective = model().with_trees(model().trees._replace(projective=True))
         _, found = _parsed(projective, Options(), corpus, threads)
         write_json(path, {"signature": signed, **found})
@@ -270,9 +303,9 @@ def _compare(corpus: Corpus, order: Order, size: Size, place: Place, threads: in
         return HeldOut.of(trained(corpus.train[:kept], settings, model_file, threads), corpus.train[kept:])
 
     signed = {**_signature(corpus, settings), "held_out": len(corpus.train) - kept}
-    koo2010_solvers.compare(order, held_out, size.compared, signed, place.table(2), say)
-    koo2010_figures.measure(order, held_out, size.limits, signed, place.figures, say)
-    koo2010_solvers.compare_random(order, size.instances, size.words, place.table(2), say)
+    koo2010_solvers.compare(order, held_out, size.compared, signed, place.table(2), place.misses, say)
+    koo2010_figures.measure(order, held_out, size.limits, signed, place.figures, place.misses, say)
+    koo2010_solvers.compare_random(order, size.instances, size.words, place.table(2), place.misses, say)
 
 
 def _cells(folder: Path) -> dict[Any, dict[str, Any]]:
@@ -290,6 +323,8 @@ def tables_text(results: Path, first_order: Path) -> str:
             _accuracy(languages, tested, _first_order(first_order)),
             _proofs(languages, tested),
             _solvers(solved),
+            _random(solved),
+            _relaxations(solved),
             _projective(languages, tested, projective),
         ]
     )
@@ -356,29 +391,62 @@ def _proved(cell: Mapping[str, Any]) -> float:
 
 
 def _solvers(cells: Mapping[str, Any]) -> str:
-    header = ["model", "method", "UAS", "% solved", "seconds a sentence", "% of random instances", "of how many"]
-    rows = []
+    header = ["model", "method", "UAS", "% solved", "CPU seconds a sentence"]
+    rows, compared = [], 0
     for order in SETTINGS:
         for name, method in METHODS.items():
-            cell, drawn = cells.get(f"{order}-{name}"), cells.get(f"random-{order}-{name}")
-            if cell is None or drawn is None:
+            cell = cells.get(f"{order}-{name}")
+            if cell is None:
                 continue
-            uas, solved, seconds, random = koo2010_solvers.PAPER[order].get(name, (None,) * 4)
-            count, instances = cell["sentences"], drawn["instances"]
-            rows.append(
-                [
-                    TITLES[order],
-                    method.title,
-                    _beside(cell["uas"], uas),
-                    _beside(100 * cell["solved"] / count, solved),
-                    _beside(cell["seconds"] / count, seconds, 4),
-                    _beside(100 * drawn["solved"] / instances, random, 1),
-                    str(instances),
-                ]
-            )
+            uas, solved, seconds, _ = koo2010_solvers.PAPER[order].get(name, (None,) * 4)
+            count = compared = cell["sentences"]
+            shares = [_beside(cell["uas"], uas), _beside(100 * cell["solved"] / count, solved)]
+            rows.append([TITLES[order], method.title, *shares, _beside(cell["seconds"] / count, seconds, 4)])
     limit = f"programs stopped after {koo2010_solvers.PROGRAM_SECONDS:.0f} s"
-    title = f"## Table 2: held-out Danish sentences up to {koo2010_solvers.LONGEST} words, solver alone, {limit}"
-    return markdown_table(f"{title} (in brackets the paper's, English, Gurobi)", header, rows)
+    which = f"{compared} held-out Danish sentences up to {koo2010_solvers.LONGEST} words"
+    title = f"## Table 2: {which}, solver alone, {limit} (in brackets the paper's, English, Gurobi)"
+    return markdown_table(title, header, rows)
+
+
+def _random(cells: Mapping[str, Any]) -> str:
+    """% solved, way by way."""
+    header = ["model", "method", "the paper", *WAYS, *(f"{way}, CPU seconds an instance" for way in WAYS)]
+    rows, words, instances = [], 0, 0
+    for order in SETTINGS:
+        for name, method in METHODS.items():
+            found = [cells.get(f"random-{way}-{order}-{name}") for way in WAYS]
+            drawn = [cell for cell in found if cell is not None]
+            if not drawn:
+                continue
+            words, instances = drawn[0]["signature"]["words"], drawn[0]["instances"]
+            *_, paper = koo2010_solvers.PAPER[order].get(name, (None,) * 4)
+            solved = ["" if cell is None else f"{100 * cell['solved'] / cell['instances']:.1f}" for cell in found]
+            seconds = ["" if cell is None else f"{cell['seconds'] / cell['instances']:.4f}" for cell in found]
+            rows.append([TITLES[order], method.title, "" if paper is None else f"{paper:.1f}", *solved, *seconds])
+    title = f"## Table 2, random instances: % solved of {instances} with {words} words, scores drawn in three ways"
+    legend = [f"- {name}: {way.what}." for name, way in WAYS.items()]
+    says = "The paper does not say how its scores are drawn. All scores are independent of each other:"
+    return "\n".join([markdown_table(title, header, rows), says, "", *legend, ""])
+
+
+def _relaxations(cells: Mapping[str, Any]) -> str:
+    """LP(M) is the relaxation of dual decomposition: what the bounds of the cells say of it."""
+    header = [
+        "instances",
+        "model",
+        "DD-5000 certified",
+        "of these LP(M) integral",
+        "best tree and LP(M) there differ by",
+    ]
+    header += ["LP(M) integral elsewhere", "DD-5000 - LP(M) elsewhere, largest", "least", "LP(S) - LP(M), least"]
+    rows = []
+    for prefix in ("", *(f"random-{way}-" for way in WAYS)):
+        for order in SETTINGS:
+            names = [f"{prefix}{order}-{name}" for name in ("lp-single", "lp-multi", "dd-5000")]
+            if all(name in cells for name in names):
+                what = prefix.removeprefix("random-").removesuffix("-") or "Danish"
+                rows.append([what, TITLES[order], *koo2010_solvers.relaxations(*(cells[name] for name in names))])
+    return markdown_table("## Table 2, bounds: LP(M) and dual decomposition, on the same instances", header, rows)
 
 
 def _projective(languages: Sequence[str], tested: Mapping[str, Any], cells: Mapping[str, Any]) -> str:

@@ -18,8 +18,9 @@ import numpy as np
 
 from headway.extras import require_extra
 from headway.inference.dual_decomposition import Decoded, Status, decode
-from headway_papers.corpora import Say, is_done, write_json
-from headway_papers.koo2010_solvers import HeldOut, Order
+from headway_papers.corpora import Say, write_json
+from headway_papers.koo2010_random import Order
+from headway_papers.koo2010_solvers import HeldOut, Missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,11 +45,12 @@ def measure(
     limits: Sequence[int],
     signed: Mapping[str, Any],
     folder: Path,
+    missing: Missing,
     say: Say,
 ) -> None:
     """The numbers behind both figures for one model, unless they are there."""
     path, own = folder / f"{order}.json", {**signed, "limits": list(limits), "steps": STEPS}
-    if is_done(path, own):
+    if not missing(path, own):
         return
     data = held_out()
     whole = _decode(data, STEPS)

@@ -1,20 +1,24 @@
-"""The flow programs: against enumeration, against each other, and where parts are forbidden."""
+"""The flow programs: against enumeration, against dual decomposition, and where parts are forbidden."""
 
 from __future__ import annotations
 
 import sys
+from itertools import chain, combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from headway.arrays import TreeClass
 from headway.errors import MissingExtraError, NoTreeError
 from headway.inference import argmax
+from headway.inference.dual_decomposition import decode
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts
 from headway.inference.heads import is_in_class
 from headway_papers.flow_program import Relaxation, solve
+from headway_papers.koo2010_random import WAYS, Order, random_parts
 from tests.inference.parts_oracle import (
     Dense,
     best,
@@ -26,6 +30,7 @@ from tests.inference.parts_oracle import (
     score,
     sibling_cases,
     to_parts,
+    trees,
 )
 
 pytest.importorskip("highspy", reason="the flow programs need highspy, the extra exact-programs")
@@ -71,6 +76,109 @@ def test_relaxations_bound_the_best_tree(single_root: bool, dense: Dense) -> Non
         if solution.integral:
             assert solution.score == pytest.approx(expected, rel=0, abs=1e-5)
             assert solution.bound == pytest.approx(expected, rel=0, abs=1e-5)
+
+
+def head_choices(dense: Dense, h: int) -> list[tuple[float, tuple[int, ...], int]]:
+    """All that the automaton of h can do: score, modifiers, and the head it is below (-1 where that is not asked)."""
+    arcs, below = arcs_of(dense), dense.get("grandparents") is not None and h > 0
+    nodes = len(arcs)
+    modifiers = [m for m in range(1, nodes) if m != h and arcs[h, m] > -np.inf]
+    above = [g for g in range(nodes) if g != h and arcs[g, h] > -np.inf] if below else [-1]
+    choices = []
+    for g in above:
+        for chosen in chain.from_iterable(combinations(modifiers, k) for k in range(len(modifiers) + 1)):
+            heads = [-1 if m == 0 else g if m == h else h if m in chosen else -1 for m in range(nodes)]
+            mine = {kind: [p for p in found if p[kind.startswith("grand")] == h]
+                    for kind, found in parts_of(tuple(heads)).items()}  # fmt: skip
+            total = sum(float(scores[p]) for kind, found in mine.items() if (scores := dense.get(kind)) is not None
+                        for p in found)  # fmt: skip
+            if total > -np.inf:
+                choices.append((total, chosen, g))
+    return choices
+
+
+def least_dual(dense: Dense, single_root: bool) -> float:
+    """min over u, v of L(u, v), by its own linear program: weights on all trees and on all that each head can do.
+
+    Trees and heads agree on every arc (multipliers u), and on every arc that a head is below (v).
+    """
+    arcs = arcs_of(dense)
+    nodes = len(arcs)
+    possible = [
+        tree
+        for tree in trees(nodes - 1, False, single_root)
+        if all(arcs[tree[m], m] > -np.inf for m in range(1, nodes))
+    ]
+    choices = [(h, *choice) for h in range(nodes) for choice in head_choices(dense, h)]
+    by_head, by_grandparent, one = np.zeros((3, nodes, nodes, len(possible) + len(choices)))
+    for t, tree in enumerate(possible):
+        one[0, 0, t] = 1.0
+        for m in range(1, nodes):
+            by_head[tree[m], m, t] = by_grandparent[tree[m], m, t] = 1.0
+    for c, (h, _, chosen, g) in enumerate(choices, start=len(possible)):
+        one[1, h, c] = 1.0
+        for m in chosen:
+            by_head[h, m, c] = -1.0
+        if g >= 0:
+            by_grandparent[g, h, c] = -1.0
+    agree = [by_head, by_grandparent] if dense.get("grandparents") is not None else [by_head]
+    rows = [*(block.reshape(nodes * nodes, -1) for block in agree), one[0, :1], one[1]]
+    right = np.concatenate([np.zeros(len(agree) * nodes * nodes), np.ones(1 + nodes)])
+    cost = np.concatenate([np.zeros(len(possible)), [-score for _, score, _, _ in choices]])
+    found = linprog(cost, A_eq=np.concatenate(rows), b_eq=right)
+    assert found.status == 0
+    return float(-found.fun)
+
+
+@both_roots
+@given(dense=st.one_of(sibling_cases(4), grandsibling_cases(3)))
+def test_multi_commodity_program_is_the_relaxation_of_dual_decomposition(single_root: bool, dense: Dense) -> None:
+    expected = least_dual(dense, single_root)
+    assert solve(to_parts(dense), relaxation="multi", single_root=single_root).bound == pytest.approx(
+        expected, rel=0, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("order", ["sibling", "grandsibling"])
+def test_programs_and_dual_decomposition_on_random_instances(order: Order, way: str) -> None:
+    """Longer than can be enumerated. Scores are continuous, so that the best tree is the only optimum."""
+    proved = 0
+    for seed in range(12):
+        parts = random_parts(order, 7, seed, way)
+        single, multi, integer = (solve(parts, relaxation=r, single_root=False) for r in RELAXATIONS)
+        dual, exact = decode(parts, single_root=False, exact=False), decode(parts, single_root=False)
+        assert multi.integral or not dual.status.is_proof
+        assert (dual.trace.dual >= multi.bound - 1e-6).all()
+        if dual.status.is_proof:
+            assert dual.bound == pytest.approx(multi.bound, rel=0, abs=1e-6)
+        assert single.bound >= multi.bound - 1e-6
+        assert integer.integral
+        assert integer.score == pytest.approx(exact.score, rel=0, abs=1e-6)
+        np.testing.assert_array_equal(integer.heads, exact.heads)
+        proved += multi.integral
+    assert 0 < proved < 12 or order == "grandsibling"
+
+
+def test_some_program_is_fractional_and_dual_decomposition_converges_to_its_value() -> None:
+    fractional = [
+        (decode(parts, single_root=False, exact=False).bound, program.bound)
+        for parts in (random_parts("sibling", 8, seed, "normal") for seed in range(20))
+        if not (program := solve(parts, relaxation="multi", single_root=False)).integral
+    ]
+    assert len(fractional) > 5
+    np.testing.assert_allclose(*zip(*fractional, strict=True), rtol=0, atol=1e-4)
+
+
+@both_roots
+@given(dense=cases, data=st.data())
+def test_an_incumbent_changes_nothing(single_root: bool, dense: Dense, data: st.DataObject) -> None:
+    """A good tree, a bad one, and one that has forbidden parts."""
+    tree = np.array(data.draw(st.sampled_from(trees(len(arcs_of(dense)) - 1, False, single_root))))
+    expected, _ = best(dense, projective=False, single_root=single_root)
+    solution = solve(to_parts(dense), single_root=single_root, incumbent=tree)
+    assert solution.integral
+    assert solution.score == pytest.approx(expected, rel=0, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +28,14 @@ from headway.pipeline import Parser
 from headway.treebank import is_projective
 from headway_papers import koo2010, koo2010_figures, koo2010_solvers
 from headway_papers.corpora import Corpus
-from headway_papers.koo2010_solvers import METHODS, HeldOut, Order, random_parts
+from headway_papers.koo2010_random import WAYS, Order, random_parts
+from headway_papers.koo2010_solvers import METHODS, HeldOut
+from tests.inference.parts_oracle import Heads, children, trees
 from tests.models.toy_treebank import sentences
 
 OPTIONS: dict[str, Any] = {"quick": True, "threads": 1}
 ORDERS: tuple[Order, ...] = ("sibling", "grandsibling")
+COMMITTED = Path(__file__).resolve().parents[2] / "experiments" / "koo2010" / "results"
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +83,7 @@ def test_every_cell_is_there(output: Path) -> None:
     languages = [f"{language}-{order}.json" for language in ("danish", "toyish") for order in ORDERS]
     methods = [f"{order}-{name}.json" for order in ORDERS for name in METHODS]
     expected = {f"table{number}/{name}" for number in (1, 3) for name in languages}
-    expected |= {f"table2/{name}" for name in (*methods, *(f"random-{name}" for name in methods))}
+    expected |= {f"table2/{name}" for name in (*methods, *(f"random-{way}-{name}" for way in WAYS for name in methods))}
     assert found == expected | {f"figures/{order}.json" for order in ORDERS}
 
 
@@ -92,7 +98,10 @@ def test_tables_have_ours_and_the_paper_s(output: Path) -> None:
     )
     ilp = cell(output, "table2/grandsibling-ilp")
     assert f"| G+S | ILP | {ilp['uas']:.2f} (92.70) | {100 * ilp['solved'] / 3:.2f} (100.00) |" in tables
-    assert tables.count("## Table") == 4
+    random = [cell(output, f"table2/random-{way}-sibling-lp-multi")["solved"] for way in WAYS]
+    assert f"| Sib | LP(M) | 30.6 | {' | '.join(f'{100 * solved / 4:.1f}' for solved in random)} |" in tables
+    assert all(f"- {name}: {way.what}.\n" in tables for name, way in WAYS.items())
+    assert tables.count("## Table") == 6
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -151,38 +160,118 @@ def test_table_2_solves_the_same_parts_by_every_method(output: Path, data: Path,
     assert [each.heads.tolist() for each in best] == [each.heads.tolist() for each in predicted]
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("order", ORDERS)
-def test_random_instances(output: Path, order: Order) -> None:
-    parts = [random_parts(order, 4, seed) for seed in range(4)]
+def test_random_instances(output: Path, order: Order, way: str) -> None:
+    parts = [random_parts(order, 4, seed, way) for seed in range(4)]
     for name in ("exact", "ilp"):
-        assert cell(output, f"table2/random-{order}-{name}")["solved"] == 4
+        assert cell(output, f"table2/random-{way}-{order}-{name}")["solved"] == 4
     for steps in (250, 5000):
-        found = [decode(each, single_root=False, exact=False, iterations=steps) for each in parts]
-        solved = sum(each.status is Status.CERTIFIED for each in found)
-        assert cell(output, f"table2/random-{order}-dd-{steps}")["solved"] == solved
+        answers = [decode(each, single_root=False, exact=False, iterations=steps) for each in parts]
+        found = cell(output, f"table2/random-{way}-{order}-dd-{steps}")
+        assert found["open"] == [i for i, each in enumerate(answers) if each.status is not Status.CERTIFIED]
+        assert found["solved"] == 4 - len(found["open"])
+        assert found["bounds"] == [round(each.bound, 9) for each in answers]
 
 
-def test_random_scores_are_on_transitions_alone() -> None:
-    sibling, grand = random_parts("sibling", 5, 7), random_parts("grandsibling", 5, 7)
+def paper_score(heads: Heads, automaton: Callable[[int], tuple[np.ndarray, np.ndarray]]) -> float:
+    """The sum over all transitions of a tree.
+
+    A head's automaton has scores [s, m], s == h being START and m == h END, and [side] for those from START to END.
+    """
+    total = 0.0
+    for h in range(len(heads)):
+        scores, empty = automaton(h)
+        for side, modifiers in enumerate(children(heads, h)):
+            total += sum(scores[pair] for pair in pairwise([h, *modifiers, h])) if modifiers else empty[side]
+    return float(total)
+
+
+@pytest.mark.parametrize("way", ["normal", "uniform"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_random_scores_are_those_of_all_transitions(order: Order, way: str) -> None:
+    """Up to a constant, the tree's score is the paper's sum, in which sides without children have scores too."""
+    rng = np.random.default_rng(7)
+    draw = {"normal": rng.normal, "uniform": rng.random}[way]
+    siblings, empty, grands, below = (draw(size=shape) for shape in ((5,) * 3, (5, 2), (5,) * 4, (5, 5, 2)))
+    parts = random_parts(order, 4, 7, way)
+    found, expected = [], []
+    for heads in trees(4, False, False):
+        found.append(score_of_parts(parts, heads))
+        if order == "sibling":
+            expected.append(paper_score(heads, lambda h: (siblings[h], empty[h])))
+        else:
+            above = {h: (grands[heads[h], h], below[heads[h], h]) for h in range(1, 5)}
+            expected.append(paper_score(heads, {0: (siblings[0], empty[0]), **above}.__getitem__))
+    apart = np.array(found) - np.array(expected)
+    np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-12)
+    assert np.ptp(expected) > 1.0
+
+
+def score_of_parts(parts: SiblingParts | GrandSiblingParts, heads: Heads) -> float:
+    """What dual decomposition's own scorer says of a tree: the only one left when no other arc is allowed."""
+    these = parts.candidates
+    allowed = np.array(heads)[these.modifiers] == these.heads
+    return decode(replace(parts, arcs=np.where(allowed, parts.arcs, -np.inf)), single_root=False).score
+
+
+def test_random_parts_are_sums_of_arcs_pairs_and_grandparents() -> None:
+    sibling, grand = random_parts("sibling", 5, 7, "parts"), random_parts("grandsibling", 5, 7, "parts")
     assert isinstance(sibling, SiblingParts)
     assert isinstance(grand, GrandSiblingParts)
-    assert not sibling.arcs.any()
-    assert sibling.siblings.all()
-    roots = grand.candidates.pairs[2]  # the root's pairs come first
-    assert grand.siblings[:roots].all()
-    assert not grand.siblings[roots:].any()
-    assert not grand.arcs.any()
-    assert not grand.grandparents.any()
-    assert grand.grand_siblings.all()
-    assert np.array_equal(random_parts("sibling", 5, 7).automata().table, sibling.automata().table)
-    assert not np.array_equal(random_parts("sibling", 5, 8).automata().table, sibling.automata().table)
+    np.testing.assert_array_equal(sibling.arcs, grand.arcs)
+    np.testing.assert_array_equal(sibling.siblings, grand.siblings)
+    assert grand.arcs.all()
+    assert grand.siblings.all()
+    assert grand.grandparents.all()
+    assert not len(grand.grand_siblings)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_seed_is_an_instance(way: str) -> None:
+    tables = [random_parts("grandsibling", 5, seed, way).automata().table for seed in (7, 7, 8)]
+    assert np.array_equal(tables[0], tables[1])
+    assert not np.array_equal(tables[0], tables[2])
+
+
+# LP(M) is the relaxation of dual decomposition: what the cells say, those of a toy model and the committed ones
+
+
+def check_bounds(cells: dict[str, dict[str, Any]], prefix: str) -> None:
+    single, multi, dual, integer, exact = (
+        cells[f"{prefix}-{name}"] for name in ("lp-single", "lp-multi", "dd-5000", "ilp", "exact")
+    )
+    assert exact["open"] == integer["open"] == []
+    np.testing.assert_allclose(integer["bounds"], exact["bounds"], rtol=0, atol=1e-5)
+    for loose, tight, steps, i in zip(single["bounds"], multi["bounds"], dual["bounds"], range(10**6), strict=False):
+        assert loose >= tight - 1e-6
+        assert steps >= tight - 1e-6
+        if i not in dual["open"]:
+            assert tight == pytest.approx(steps, rel=0, abs=1e-5)
+            assert i not in multi["open"]
+        if i not in multi["open"]:
+            assert tight == pytest.approx(exact["bounds"][i], rel=0, abs=1e-5)
+
+
+@pytest.mark.parametrize("prefix", [*ORDERS, *(f"random-{way}-{order}" for way in WAYS for order in ORDERS)])
+def test_bounds_of_relaxations(output: Path, prefix: str) -> None:
+    for folder in (output / "quick", COMMITTED):
+        files = (folder / "table2").glob("*.json")
+        check_bounds({path.stem: json.loads(path.read_text("utf-8")) for path in files}, prefix)
+
+
+def test_committed_cells_are_of_enough_instances() -> None:
+    for path in (COMMITTED / "table2").glob("*.json"):
+        found = json.loads(path.read_text("utf-8"))
+        assert found.get("sentences", found.get("instances")) >= 200
 
 
 def test_a_program_that_runs_out_of_time_has_not_solved_it(monkeypatch: Any) -> None:
     monkeypatch.setattr(koo2010_solvers, "PROGRAM_SECONDS", 0.0)
-    heads, solved = METHODS["ilp"].answer(random_parts("grandsibling", 5, 0), False)
-    assert len(heads) == 6
-    assert not solved
+    for name in ("lp-single", "ilp"):
+        answer = METHODS[name].answer(random_parts("grandsibling", 5, 0, "normal"), False)
+        assert len(answer.heads) == 6
+        assert not answer.proved
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -281,6 +370,21 @@ def test_without_matplotlib_it_says_so_first(data: Path, tmp_path: Path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_full_runs_have_as_many_instances_as_they_say() -> None:
-    assert set(koo2010.FULL.instances) == set(koo2010.QUICK.instances) == set(METHODS)
+def test_models_have_settings_and_rows_of_the_paper() -> None:
     assert set(koo2010.SETTINGS) == set(koo2010.PAPER) == set(koo2010_solvers.PAPER)
+
+
+def test_only_the_cells_asked_for_are_computed(output: Path, data: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "koo2010"
+    shutil.copytree(output, mine)
+    wanted = mine / "quick" / "table2" / "random-parts-sibling-lp-multi.json"
+    before = json.loads(wanted.read_text("utf-8"))
+    for path in (mine / "quick").rglob("*.json"):
+        path.unlink()
+    koo2010.run(
+        data, mine, languages=["danish"], say=lambda line: None, cells=["table2/*-parts-sibling-lp-m*"], **OPTIONS
+    )
+    assert list((mine / "quick").rglob("*.json")) == [wanted]
+    assert json.loads(wanted.read_text("utf-8"))["bounds"] == before["bounds"]
+    with pytest.raises(HeadwayError, match=r"no cell fits 'table4/\*'"):
+        koo2010.run(data, mine, languages=["danish"], say=lambda line: None, cells=["table4/*"], **OPTIONS)

@@ -49,7 +49,7 @@ _OPTIONS = {
     "encoder": (Paper.ENGLISH, Paper.NEURAL),
     "teacher": (Paper.ENGLISH,),
     "text": (Paper.ENGLISH,),
-    "cells": (Paper.NEURAL,),
+    "cells": (Paper.KOO2010, Paper.NEURAL),
     "processes": (Paper.NEURAL,),
     "seconds": (Paper.NEURAL,),
     "dev_only": (Paper.NEURAL,),
@@ -110,7 +110,7 @@ def reproduce(
     ] = None,
     cells: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="neural: the cells TABLE/NAME to compute, such as 'ewt/*-1'."),
+        typer.Option(metavar="PATTERN", help="koo2010, neural: the cells TABLE/NAME to compute, such as 'table2/*'."),
     ] = None,
     processes: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="neural: compute N cells side by side on one GPU.")

@@ -8,8 +8,7 @@
 
 A head's automaton reads its modifiers outwards. A part sits either on a pair of neighbours (s, m), START and END
 included, or on the arc to m; and it either ignores the head's own head, or has a copy for each g. These two properties
-are read off the nodes. They are all that `head_automata` (scores), the papers' `flow_program` (variables) and the
-features know of a kind.
+are read off the nodes. They are all that `head_automata` (scores) and the features know of a kind.
 
 A new kind that sits in one of these four places is one more row of `KINDS`. A third-order kind with two siblings
 (h, r, s, m) is also a new place: `candidates` would list the triples of neighbours, and `head_automata._best_side`
