@@ -25,6 +25,7 @@ from headway.coreference.antecedents import Sieves, right_arcs
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document, documents_checksum, read_documents
 from headway.coreference.latent_trees import MentionTrees, best_heads, closest_trees, clusters_of, mention_trees
+from headway.coreference.mention_finder import MentionFinder
 from headway.coreference.mentions import tree_mentions
 from headway.coreference.model import CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
@@ -84,7 +85,8 @@ class Resolver:
             "best_pass": monitor.best_pass(),
             "history": monitor.history,
         }
-        return cls(CoreferenceModel(coder, sieves, trees.features, best, about))
+        finder = MentionFinder.learn(documents, chosen.seed) if chosen.learn_mentions else None
+        return cls(CoreferenceModel(coder, sieves, trees.features, best, about, finder))
 
     @classmethod
     def load(cls, model: str | os.PathLike[str]) -> Resolver:
@@ -103,12 +105,13 @@ class Resolver:
         """The clusters of each document's mentions, one document in memory at a time.
 
         Clusters already in a document are ignored. With `find_mentions`, so are its mentions: they are found in its
-        trees (`headway.coreference.tree_mentions`).
+        trees, by the model if it has learnt to (`learn_mentions`), else by rules (`headway.coreference.tree_mentions`).
         """
+        find = tree_mentions if self.model.finder is None else self.model.finder.find
         for document in documents:
             given = document
             if find_mentions:
-                mentions = tree_mentions(document.sentences)
+                mentions = find(document.sentences)
                 given = document.with_mentions(mentions, np.arange(len(mentions)))
             (heads,) = self.model.predict([given], Options(), SERIAL)
             yield Resolved(given.with_clusters(clusters_of(heads)), heads)
