@@ -10,11 +10,12 @@ import numpy as np
 
 from headway.archive import Archive
 from headway.arrays import Floats, Ints
-from headway.coreference.antecedents import Sieves
-from headway.coreference.coding import MentionCoder
+from headway.coreference.antecedents import Antecedents, Sieves
+from headway.coreference.coding import CodedDocument, MentionCoder
 from headway.coreference.documents import Document
 from headway.coreference.keyed_rows import Template
 from headway.coreference.latent_trees import best_heads
+from headway.coreference.left_to_right import heads_left_to_right
 from headway.coreference.mention_finder import MentionFinder, SpanFeatures
 from headway.coreference.pair_features import PairFeatures, stretch
 from headway.models.protocol import Description, Options, Table, Task
@@ -46,14 +47,13 @@ class CoreferenceModel:
     def predict(self, documents: Sequence[Document], options: Options, executor: Executor) -> list[Ints]:
         """The best tree over the mentions of each document, (M+1,) with heads[0] == -1.
 
-        It is the best of all trees whatever the `options`.
+        Without features of clusters, it is the best of all trees whatever the `options`; with them, a greedy one.
         """
         return executor.map(self._heads, documents)
 
     def _heads(self, document: Document) -> Ints:
         coded = self.coder.code(document)
-        antecedents = self.sieves.antecedents(coded)
-        return best_heads(self.features.score(self.weights, stretch(coded, antecedents)), antecedents)
+        return predicted_heads(self.features, self.weights, coded, self.sieves.antecedents(coded))
 
     def describe(self) -> Description:
         """Its sieves, its templates and the size of their blocks, and what it says of itself."""
@@ -110,6 +110,13 @@ class CoreferenceModel:
         sieves = Sieves(*(whole_number(data["sieves"][name], name, 0, _MOST) for name in ("mentions", "sentences")))
         about = dict(mapping(data["about"], "about"))
         return cls(MentionCoder.from_values(data["values"]), sieves, features, weights, about, _finder(archive))
+
+
+def predicted_heads(features: PairFeatures, weights: Floats, coded: CodedDocument, antecedents: Antecedents) -> Ints:
+    """The tree of a document: the best one, or, with features of clusters, the one found from left to right."""
+    if features.of_clusters:
+        return heads_left_to_right(features, weights, coded, antecedents)
+    return best_heads(features.score(weights, stretch(coded, antecedents)), antecedents)
 
 
 def _templates(data: Mapping[str, Any]) -> list[Template]:

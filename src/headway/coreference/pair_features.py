@@ -4,14 +4,14 @@ One template per line: atoms, then after a bar the ways it fires.
 
     p.head p.sentences | - m am
 
-An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), or compares the two (`p.string`);
-`attributes` and `pairs` list them. After the bar, `-` means the atoms alone, `m` adds what the mention is (its pronoun,
-or its kind), and `am` what both are. Each way is a template of its own. The root has no attributes; every template also
-sees whether the antecedent is the root.
+An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), compares the two (`p.string`), or
+is about the antecedent's cluster (`c.gender`); `attributes`, `pairs` and `cluster_atoms` list them. After the bar, `-`
+means the atoms alone, `m` adds what the mention is (its pronoun, or its kind), and `am` what both are. Each way is a
+template of its own. The root has no attributes; every template also sees whether the antecedent is the root.
 
-The values of an arc are a row of numbers: the attributes of a, those of m, the atoms of the pair (`keyed_rows` makes
-keys of them). Blocks are sized from the keys of the arcs that fit the gold clusters. Scoring K arcs with T templates is
-O(K T).
+The values of an arc are a row of numbers: the attributes of a, those of m, the atoms of the pair, and those of the
+cluster if a template has any (`keyed_rows` makes keys of them). Blocks are sized from the keys of the arcs that fit the
+gold clusters. Scoring K arcs with T templates is O(K T).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Antecedents
 from headway.coreference.attributes import ATTRIBUTES
+from headway.coreference.cluster_atoms import CLUSTER_ATOMS
 from headway.coreference.coding import CodedDocument
 from headway.coreference.keyed_rows import CompiledTemplates, Template, add_at, compile_templates, fire_row, sum_at
 from headway.coreference.pairs import PAIR_ATOMS, Atoms
@@ -38,6 +39,7 @@ _NAMES = (
     *(f"a.{name}" for name in ATTRIBUTES),
     *(f"m.{name}" for name in ATTRIBUTES),
     *(f"p.{name}" for name in PAIR_ATOMS),
+    *(f"c.{name}" for name in CLUSTER_ATOMS),
 )
 _WAYS: dict[str, Template] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
 
@@ -65,13 +67,14 @@ def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template
     return tuple(found.values())
 
 
-def pair_templates(*, types: bool) -> tuple[Template, ...]:
-    """Headway's own templates; those with entity types only if `types` are to be used."""
+def pair_templates(*, types: bool, clusters: bool = False) -> tuple[Template, ...]:
+    """Headway's own templates; those with entity types, or of clusters, only if these are to be used."""
     table = (resources.files("headway.coreference") / "pair_templates.txt").read_text("utf-8")
     return tuple(
         template
         for template in parse_pair_templates(table, "pair_templates.txt")
-        if types or not any(atom.endswith(".type") for atom in template)
+        if (types or not any(atom.endswith(".type") for atom in template))
+        and (clusters or not any(atom.startswith("c.") for atom in template))
     )
 
 
@@ -115,6 +118,11 @@ class PairFeatures:
         return cls(tuple(templates), tuple(bits), compiled)
 
     @property
+    def of_clusters(self) -> bool:
+        """Whether there are templates with atoms of clusters."""
+        return any(atom.startswith("c.") for template in self.templates for atom in template)
+
+    @property
     def size(self) -> int:
         """The number of weights."""
         return sum(1 << bits for bits in self.bits)
@@ -141,10 +149,10 @@ class PairFeatures:
 def _score(weights: Weights, arcs: Stretch, c: CompiledTemplates, scores: Floats) -> None:
     codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
     starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    values, keys = room_for_arc(codes, atoms), np.empty(len(offset), np.uint64)
     for i in range(len(arcs.start) - 1):
         for k in range(arcs.start[i], arcs.start[i + 1]):
-            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            fire_arc(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
             scores[k] = sum_at(weights, offset, drop, keys)
 
 
@@ -152,32 +160,32 @@ def _score(weights: Weights, arcs: Stretch, c: CompiledTemplates, scores: Floats
 def _add(weights: Weights, arcs: Stretch, c: CompiledTemplates, amounts: Floats) -> None:
     codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
     starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    values, keys = room_for_arc(codes, atoms), np.empty(len(offset), np.uint64)
     for i in range(len(arcs.start) - 1):
         for k in range(arcs.start[i], arcs.start[i + 1]):
             if amounts[k] == 0.0:
                 continue
-            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            fire_arc(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
             add_at(weights, offset, drop, keys, amounts[k])
 
 
 @kernel
 def _fire_some(arcs: Stretch, c: CompiledTemplates, which: Ints, fired: Keys) -> None:
-    values = _room(arcs.codes, arcs.atoms)
+    values = room_for_arc(arcs.codes, arcs.atoms)
     for row in range(len(which)):
         k = which[row]
         m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
-        _fire(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, c.start, c.place, c.multiplier, values, fired[row])
+        fire_arc(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, c.start, c.place, c.multiplier, values, fired[row])
 
 
 @part
-def _room(codes: NDArray[np.int32], atoms: Atoms) -> Ints:
+def room_for_arc(codes: NDArray[np.int32], atoms: Atoms) -> Ints:
     """For the values of one arc."""
     return np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64)
 
 
 @part
-def _fire(
+def fire_arc(
     codes: NDArray[np.int32],
     atoms: Atoms,
     a: int,
