@@ -5,7 +5,8 @@ Singletons are mentions that are alone in their clusters. Everything is done twi
 clusters found are also scored without singletons on either side), and with the mentions of clusters of two or more
 only, in training, development and test documents (`removed`).
 
-Systems that learn are perceptrons, unless they are called log-linear. They are trained with three seeds. The margin C,
+Systems that learn are perceptrons, unless they are called log-linear; those with clusters have features of the cluster
+that an antecedent stands for, and choose from left to right. They are trained with three seeds. The margin C,
 and then the root's weight, are chosen on the development documents with the first seed; the pass is chosen there for
 each training. The test documents are resolved once by each model, after all choices.
 
@@ -53,24 +54,29 @@ _METRICS = ("muc", "b_cubed", "ceaf_e", "blanc", "lea")
 
 @dataclass(frozen=True)
 class System:
-    """A row: how it is trained, and what of it is chosen on the development documents."""
+    """A row: how it is trained, and what of it is chosen on the development documents, or for another row (`like`)."""
 
     name: str
     settings: Mapping[str, Any]
     margin: bool = True
     root_weight: bool = False
+    like: System | None = None
 
 
+_CLOSEST = System("closest antecedents, log-linear", {"tree": "closest", "temperature": TEMPERATURE})
+_LATENT = System("latent tree, log-linear", {"temperature": TEMPERATURE})
 SYSTEMS = (
     System("closest antecedents, no margin", {"tree": "closest"}, margin=False),
     System("closest antecedents", {"tree": "closest"}),
     System("closest antecedents, root weight", {"tree": "closest"}, root_weight=True),
-    System("closest antecedents, log-linear", {"tree": "closest", "temperature": TEMPERATURE}),
+    _CLOSEST,
+    System(f"{_CLOSEST.name}, clusters", {**_CLOSEST.settings, "clusters": True}, like=_CLOSEST),
     System("latent tree, no margin", {}, margin=False),
     System("latent tree", {}),
     System("latent tree, root weight", {}, root_weight=True),
     System("latent tree, whole documents", {"stretch": 0}),
-    System("latent tree, log-linear", {"temperature": TEMPERATURE}),
+    _LATENT,
+    System(f"{_LATENT.name}, clusters", {**_LATENT.settings, "clusters": True}, like=_LATENT),
     System("latent tree, log-linear, entity types given", {"temperature": TEMPERATURE, "types": True}),
 )
 
@@ -151,6 +157,8 @@ class _Experiment:
 
     def _chosen(self, system: System) -> dict[str, Any]:
         """Settings with the margin, and then the root's weight, that are best on the development documents."""
+        if system.like is not None:
+            return {**self._chosen(system.like), **system.settings}
         settings = {**system.settings, "margin": 0.0}
         if not system.margin:
             return settings

@@ -166,7 +166,7 @@ def test_no_mentions() -> None:
 
 
 def gendered(seed: int, count: int) -> list[Document]:
-    """ "Sam saw Kim. He slept. She left." A sleeper is Sam, one who is pleased is Kim, and who left is the other one."""
+    """ "Sam saw Kim. He slept. She left." Who slept is Sam, who is pleased is Kim, and who left is the other one."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(count):

@@ -40,13 +40,12 @@ def naive(made: Sentence) -> list[dict[str, object]]:
                     continue
                 inside = [*lefts[:i], *(rights + beside)[:j]]
                 words = sorted([h, *(w for c in inside for w in subtree(heads, c))])
-                contiguous = all(one + 1 == other for one, other in pairwise(words))
-                # Every shorter candidate on the same sides must be without gaps, too.
-                parts = [sorted([h, *(w for c in lefts[:k] for w in subtree(heads, c))]) for k in range(i + 1)]
-                parts += [
-                    sorted([h, *(w for c in (rights + beside)[:k] for w in subtree(heads, c))]) for k in range(j + 1)
-                ]
-                if not contiguous or any(part[-1] - part[0] + 1 != len(part) for part in parts):
+                # Neither the span, nor a shorter one on either side, nor the subtree of a child has gaps.
+                covers = [words, *(subtree(heads, c) for c in inside)]
+                covers += [sorted([h, *(w for c in lefts[:k] for w in subtree(heads, c))]) for k in range(i + 1)]
+                rest = rights + beside
+                covers += [sorted([h, *(w for c in rest[:k] for w in subtree(heads, c))]) for k in range(j + 1)]
+                if any(one + 1 != other for some in covers for one, other in pairwise(some)):
                     continue
                 x = lefts[i - 1] if i else None
                 y = (rights + beside)[j - 1] if j else None

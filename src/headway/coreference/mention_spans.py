@@ -188,7 +188,8 @@ def _list(
         rights = _children(head, h, 1, high[h], right)
         usable_rights = _adjacent(low, high, size, h, 1, right, min(rights, MOST))
         sides = 0
-        if usable_rights == rights and head[h] >= 0:
+        edge = high[right[rights - 1]] if rights > 0 else h
+        if usable_rights == rights and edge == high[h] and head[h] >= 0:
             beside = _beside(head, low, high, size, h, ends[h])
             if beside >= 0:
                 right[rights] = beside
