@@ -158,3 +158,27 @@ def test_the_demo_shows_the_least_certain_arc_and_its_alternatives() -> None:
     assert len(shares) == 4
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) <= 100.1
+
+
+def test_the_demo_knows_who_is_who() -> None:
+    """The story is not among those that it learns from."""
+    demo = load_demo()
+    told = "\n".join(comment(s, "text") for s in read_treebank(EXAMPLES / "coreference.conllu"))
+    for sentence in demo.STORY.split(". "):
+        assert sentence.rstrip(".") not in told
+    lines = shown()[0].partition(demo.STORY)[2].partition("\n\n")[0].splitlines()[1:]
+    assert lines == ["  Mary = She = her", "  Bob = him"]
+
+
+@pytest.mark.parametrize(
+    ("story", "clusters"),
+    [
+        ("Bob met Mary. He gave her his book.", ["Bob = He = his", "Mary = her"]),
+        ("Anna met Tom. She gave him her book.", ["Anna = She = her", "Tom = him"]),
+        ("Peter has a dog. It likes him.", ["Peter = him", "a dog = It"]),
+    ],
+)
+def test_who_is_who_in_other_stories(story: str, clusters: list[str]) -> None:
+    """It is not the order of the names, nor their parts in the sentence."""
+    found = load_demo().who_is_who(list(Parser.load("en").parse_text(story))).splitlines()
+    assert [line.strip() for line in found[2:]] == clusters

@@ -5,16 +5,19 @@ Singletons are mentions that are alone in their clusters. Everything is done twi
 clusters found are also scored without singletons on either side), and with the mentions of clusters of two or more
 only, in training, development and test documents (`removed`).
 
-Systems that learn are perceptrons, unless they are called log-linear. They are trained with three seeds. The margin C,
+Systems that learn are perceptrons, unless they are called log-linear; those with clusters have features of the cluster
+that an antecedent stands for, and choose from left to right. They are trained with three seeds. The margin C,
 and then the root's weight, are chosen on the development documents with the first seed; the pass is chosen there for
 each training. The test documents are resolved once by each model, after all choices.
+
+A third way (`found`) is from end to end, without gold trees and mentions: `coreference_end_to_end`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
@@ -25,14 +28,16 @@ from headway.arrays import Ints
 from headway.coreference import Document, read_documents
 from headway.coreference.documents import documents_checksum
 from headway.coreference.resolver import Resolver
-from headway.coreference.scores import CoreferenceScores, score_documents
+from headway.coreference.scores import score_documents
 from headway.errors import TreebankError
+from headway_papers import coreference_end_to_end as end_to_end
 from headway_papers.cells import Cell, CellFile
 from headway_papers.coreference_baselines import BASELINES
 from headway_papers.corpora import Say, require_names
 from headway_papers.markdown import markdown_table
 
 SINGLETONS = ("kept", "removed")
+FOUND = "found"
 SEEDS = (0, 1, 2)
 MARGINS = (3.0, 10.0, 30.0, 100.0)
 ROOT_WEIGHTS = (0.5, 1.5, 2.0, 3.0)
@@ -49,24 +54,29 @@ _METRICS = ("muc", "b_cubed", "ceaf_e", "blanc", "lea")
 
 @dataclass(frozen=True)
 class System:
-    """A row: how it is trained, and what of it is chosen on the development documents."""
+    """A row: how it is trained, and what of it is chosen on the development documents, or for another row (`like`)."""
 
     name: str
     settings: Mapping[str, Any]
     margin: bool = True
     root_weight: bool = False
+    like: System | None = None
 
 
+_CLOSEST = System("closest antecedents, log-linear", {"tree": "closest", "temperature": TEMPERATURE})
+_LATENT = System("latent tree, log-linear", {"temperature": TEMPERATURE})
 SYSTEMS = (
     System("closest antecedents, no margin", {"tree": "closest"}, margin=False),
     System("closest antecedents", {"tree": "closest"}),
     System("closest antecedents, root weight", {"tree": "closest"}, root_weight=True),
-    System("closest antecedents, log-linear", {"tree": "closest", "temperature": TEMPERATURE}),
+    _CLOSEST,
+    System(f"{_CLOSEST.name}, clusters", {**_CLOSEST.settings, "clusters": True}, like=_CLOSEST),
     System("latent tree, no margin", {}, margin=False),
     System("latent tree", {}),
     System("latent tree, root weight", {}, root_weight=True),
     System("latent tree, whole documents", {"stretch": 0}),
-    System("latent tree, log-linear", {"temperature": TEMPERATURE}),
+    _LATENT,
+    System(f"{_LATENT.name}, clusters", {**_LATENT.settings, "clusters": True}, like=_LATENT),
     System("latent tree, log-linear, entity types given", {"temperature": TEMPERATURE, "types": True}),
 )
 
@@ -95,13 +105,19 @@ class Data:
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
     """Compute what is not there yet, and write `tables.md`; `quick` takes a few documents and two passes.
 
-    `languages` are "kept" and "removed", or one of them.
+    `languages` are "kept" and "removed", with gold mentions, and "found", or some of them.
     """
-    chosen = require_names(languages, SINGLETONS, "way with singletons,")
+    chosen = require_names(languages, (*SINGLETONS, FOUND), "way with mentions,")
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
+    most = _QUICK if quick else None
     for singletons in chosen:
-        _Experiment(Data.read(data, singletons, _QUICK if quick else None), singletons, results, quick, say).run()
+        if singletons != FOUND:
+            _Experiment(Data.read(data, singletons, most), singletons, results, quick, say).run()
+    if FOUND in chosen:
+        given = Data.read(data, "kept", most)
+        parsed = {name: end_to_end.parsed(getattr(given, name), output / "parsed") for name in end_to_end.PARTS}
+        end_to_end.EndToEnd(parsed, results / f"{FOUND}.json", 2 if quick else end_to_end.PASSES, say).run()
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")
     say(table)
@@ -141,6 +157,8 @@ class _Experiment:
 
     def _chosen(self, system: System) -> dict[str, Any]:
         """Settings with the margin, and then the root's weight, that are best on the development documents."""
+        if system.like is not None:
+            return {**self._chosen(system.like), **system.settings}
         settings = {**system.settings, "margin": 0.0}
         if not system.margin:
             return settings
@@ -182,13 +200,9 @@ def trained(data: Data, settings: Mapping[str, Any], *, test: bool) -> Cell:
 def _figures(gold: Sequence[Document], found: Sequence[Document]) -> dict[str, Any]:
     """Scores in percent, with singletons as they are, and without them on either side."""
     return {
-        "kept": _percent(score_documents(gold, found)),
-        "removed": _percent(score_documents(gold, found, singletons=False)),
+        "kept": end_to_end.percent(score_documents(gold, found), _METRICS),
+        "removed": end_to_end.percent(score_documents(gold, found, singletons=False), _METRICS),
     }
-
-
-def _percent(scores: CoreferenceScores) -> dict[str, float]:
-    return {"conll": 100 * scores.conll, **{name: 100 * asdict(scores)[name]["f1"] for name in _METRICS}}
 
 
 def table_text(results: Path) -> str:
@@ -199,6 +213,8 @@ def table_text(results: Path) -> str:
         if (path := results / f"{singletons}.json").exists():
             rows = _rows(CellFile.read(path), scored)
             parts.append(markdown_table(f"## GUM test, gold mentions: {title}", header, rows))
+    if (path := results / f"{FOUND}.json").exists():
+        parts.append(end_to_end.table_text(path))
     return "\n".join(parts)
 
 

@@ -103,6 +103,7 @@ def test_train_parse_evaluate(invoke: Invoke, files: Path, tmp_path: Path) -> No
         ("--margin 0 --root-weight 1.5 --types", {"margin": 0.0, "root_weight": 1.5, "types": True}),
         ("--stretch 0 --epochs 7 --patience 2", {"stretch": 0, "epochs": 7, "patience": 2}),
         ("--stretch 3 --seed 9", {"stretch": 3, "seed": 9}),
+        ("--clusters --learn-mentions", {"clusters": True, "learn_mentions": True}),
     ],
 )
 def test_settings_reach_the_trainer(
@@ -335,6 +336,17 @@ def test_mentions_of_the_trees(invoke: Invoke, files: Path, resolver: Path, tmp_
     assert partitions(again) == partitions(found)
     scores = evaluate_coreference((toy.partition(), p) for toy, p in zip(toys, partitions(found), strict=True))
     assert scores.mentions.recall == 1 > scores.mentions.precision
+
+
+def test_mentions_are_learnt(invoke: Invoke, files: Path, tmp_path: Path) -> None:
+    """That names are never marked, which no rule knows."""
+    model, found = tmp_path / "m.coref", tmp_path / "found.conllu"
+    invoke("coref", "train", files / "train.conllu", "--learn-mentions", "--clusters", "--epochs", 3, "-o", model)
+    invoke("coref", "resolve", model, files / "bare.conllu", "--mentions", "trees", "-o", found)
+    scores = json.loads(invoke("coref", "evaluate", files / "test.conllu", found, "--json").stdout)
+    assert scores["kept"]["mentions"]["f1"] == 1
+    assert scores["kept"]["conll"] > 0.9
+    assert "found by a learnt model" in invoke("info", model).stdout
 
 
 @pytest.mark.parametrize("mentions", ["given", "trees"])

@@ -16,7 +16,8 @@ from headway.coreference import Document
 from headway.coreference.antecedents import Antecedents, Sieves, right_arcs
 from headway.coreference.attributes import ATTRIBUTES
 from headway.coreference.coding import CodedDocument, MentionCoder
-from headway.coreference.pair_features import PairFeatures, PairTemplate, pair_templates, parse_pair_templates, stretch
+from headway.coreference.keyed_rows import Template
+from headway.coreference.pair_features import PairFeatures, pair_templates, parse_pair_templates, stretch
 from headway.coreference.pairs import PAIR_ATOMS
 from headway.errors import TemplateError
 
@@ -41,7 +42,7 @@ def coded_arcs(text: Document) -> tuple[CodedDocument, Antecedents]:
 class Naive:
     """The features as the module's text has them, in Python's integers."""
 
-    def __init__(self, templates: Sequence[PairTemplate], bits: Sequence[int]) -> None:
+    def __init__(self, templates: Sequence[Template], bits: Sequence[int]) -> None:
         self.templates, self.bits = templates, bits
         self.begin = [sum(1 << b for b in bits[:t]) for t in range(len(bits))]
         self.multipliers = []
@@ -63,7 +64,7 @@ class Naive:
         return [at + key // 2 ** (64 - b) for at, key, b in zip(self.begin, keys, self.bits, strict=True)]
 
 
-def both(templates: Sequence[PairTemplate], seed: int) -> tuple[PairFeatures, Naive, Floats]:
+def both(templates: Sequence[Template], seed: int) -> tuple[PairFeatures, Naive, Floats]:
     """Features with blocks of random sizes, their twin, and weights."""
     rng = np.random.default_rng(seed)
     bits = rng.integers(1, 12, len(templates)).tolist()
@@ -242,6 +243,6 @@ def test_no_arcs_at_all() -> None:
         ([("p.head", "x.first")], [4], "are damaged"),
     ],
 )
-def test_what_no_model_has(templates: list[PairTemplate], bits: list[int], cause: str) -> None:
+def test_what_no_model_has(templates: list[Template], bits: list[int], cause: str) -> None:
     with pytest.raises(TemplateError, match=cause):
         PairFeatures.compile(templates, bits)

@@ -81,8 +81,8 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE",
-            help="A language (english: a parser; fernandes2012/coreference: kept or removed; neural, annotation: a "
-            "treebank); may be repeated.",
+            help="A language (english: a parser; fernandes2012/coreference: kept, removed or found; neural, "
+            "annotation: a treebank); may be repeated.",
             show_default="all that are there",
         ),
     ] = None,

@@ -6,9 +6,11 @@
 - `score_documents`, `evaluate_coreference`: MUC, B-cubed, CEAF, BLANC, LEA and the CoNLL average (`CoreferenceScores`).
 - `headway.Resolver` (in `resolver`): train on documents, find the clusters of others.
 
-From text to trees: `attributes` describes each mention, `coding` turns descriptions into numbers, `antecedents` picks
-the arcs worth scoring, `pairs` compares their two mentions, `pair_features` scores them by a table of templates,
-`latent_trees` is what is learned, `model` predicts and is saved. `baselines` are there for comparison.
+From text to trees: `mention_spans` lists what may be a mention, `mention_finder` learns which are. `attributes`
+describes each mention, `coding` turns descriptions into numbers, `antecedents` picks the arcs worth scoring, `pairs`
+compares their two mentions, `cluster_atoms` the mention and the antecedent's cluster, `pair_features` scores them by a
+table of templates, `latent_trees` is what is learned, `left_to_right` chooses with clusters in view, `model` predicts
+and is saved.
 
 Names load when first used, so that the command line can read `settings` without NumPy.
 """

@@ -97,7 +97,7 @@ class DescribedMention:
     def attributes(self) -> dict[str, str]:
         """The attributes that do not depend on other mentions."""
         words, head = self.mention.words, self.head
-        feats = _features(self.sentence.feats[head - 1])
+        feats = features_of(self.sentence.feats[head - 1])
         governor = self.lemma(self.heads[head])
         coordinated = any(self.heads[word] == head and self.label(word) == "conj" for word in words)
         kind, xpos = KINDS[self.kind], self.sentence.xpos[head - 1]
@@ -171,5 +171,5 @@ def _talk(sentences: Sequence[Sentence]) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _features(feats: str) -> Mapping[str, str]:
+def features_of(feats: str) -> Mapping[str, str]:
     return {} if feats == "_" else dict(part.partition("=")[::2] for part in feats.split("|"))

@@ -111,7 +111,7 @@ class MentionCoder:
             initials=_column(number(m.initials()) for m, _ in described),
             content_start=np.concatenate(([0, 0], np.cumsum([len(words) for words in content]))).astype(np.int64),
             content=np.array([word for words in content for word in words], np.int64),
-            governor=_governors(document.sentences, offsets),
+            governor=governors(document.sentences, offsets),
             label=np.array(
                 [crc32(str(x).encode()) for s in document.sentences for x in (s.labels or ())[1:]], np.int64
             ),
@@ -133,7 +133,7 @@ def _column(values: Iterable[int]) -> Ints:
     return np.fromiter((-1, *values), np.int64)
 
 
-def _governors(sentences: Sequence[Sentence], offsets: Ints) -> Ints:
+def governors(sentences: Sequence[Sentence], offsets: Ints) -> Ints:
     heads = [require_tree(sentence)[1:] for sentence in sentences]
     moved = [np.where(h > 0, h - 1 + start, -1) for h, start in zip(heads, offsets[:-1], strict=True)]
     return np.concatenate([np.zeros(0, np.int64), *moved])

@@ -31,6 +31,7 @@ from headway.coreference.entity_marks import MarksError, Span, read_spans, write
 from headway.errors import ArgumentError, TreebankError
 from headway.treebank import Place, Sentence, read_treebank, write_treebank
 from headway.treebank.conll_reader import shown
+from headway.treebank.sentence import IN_MEMORY
 from headway.treebank.streams import PathOrStream
 
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc(?:\s+id\s*=(.*))?\s*")
@@ -73,6 +74,12 @@ class Document:
     def __repr__(self) -> str:
         counts = f"{len(self.sentences)} sentences, {len(self.mentions)} mentions"
         return f"<Document {self.name!r} of {counts}: {self.place}>"
+
+    @classmethod
+    def from_sentences(cls, sentences: Iterable[Sentence], name: str = "") -> Document:
+        """A document without mentions, such as a text that was parsed."""
+        given = tuple(sentences)
+        return cls(name, given, (), np.zeros(0, np.int64), (), given[0].place if given else IN_MEMORY)
 
     def with_clusters(self, clusters: ArrayLike) -> Document:
         """The same mentions in other clusters: one integer per mention, equal integers for the same cluster."""

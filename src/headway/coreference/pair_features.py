@@ -4,15 +4,14 @@ One template per line: atoms, then after a bar the ways it fires.
 
     p.head p.sentences | - m am
 
-An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), or compares the two (`p.string`);
-`attributes` and `pairs` list them. After the bar, `-` means the atoms alone, `m` adds what the mention is (its pronoun,
-or its kind), and `am` what both are. Each way is a template of its own. The root has no attributes; every template also
-sees whether the antecedent is the root.
+An atom is an attribute of the antecedent (`a.lemma`) or of the mention (`m.first`), compares the two (`p.string`), or
+is about the antecedent's cluster (`c.gender`); `attributes`, `pairs` and `cluster_atoms` list them. After the bar, `-`
+means the atoms alone, `m` adds what the mention is (its pronoun, or its kind), and `am` what both are. Each way is a
+template of its own. The root has no attributes; every template also sees whether the antecedent is the root.
 
-The values of an arc are a row of numbers x: the attributes of a, those of m, the atoms of the pair. A key is the sum of
-odd multipliers times the x of a template's atoms, modulo 2^64. Its upper bits are the place of its weight in the
-template's block, as in `headway.features`. Blocks are sized from the keys of the arcs that fit the gold clusters.
-Scoring K arcs with T templates is O(K T).
+The values of an arc are a row of numbers: the attributes of a, those of m, the atoms of the pair, and those of the
+cluster if a template has any (`keyed_rows` makes keys of them). Blocks are sized from the keys of the arcs that fit the
+gold clusters. Scoring K arcs with T templates is O(K T).
 """
 
 from __future__ import annotations
@@ -28,30 +27,30 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.coreference.antecedents import Antecedents
 from headway.coreference.attributes import ATTRIBUTES
+from headway.coreference.cluster_atoms import CLUSTER_ATOMS
 from headway.coreference.coding import CodedDocument
+from headway.coreference.keyed_rows import CompiledTemplates, Template, add_at, compile_templates, fire_row, sum_at
 from headway.coreference.pairs import PAIR_ATOMS, Atoms
 from headway.errors import TemplateError
-from headway.features.blocks import Keys, Weights, bits_for, check_bits, offsets_and_drops
-from headway.features.hashing import multiplier
-from headway.inference.jit import kernel, ordered_part, part
-
-PairTemplate = tuple[str, ...]
+from headway.features.blocks import Keys, Weights, bits_for
+from headway.inference.jit import kernel, part
 
 _NAMES = (
     *(f"a.{name}" for name in ATTRIBUTES),
     *(f"m.{name}" for name in ATTRIBUTES),
     *(f"p.{name}" for name in PAIR_ATOMS),
+    *(f"c.{name}" for name in CLUSTER_ATOMS),
 )
-_WAYS: dict[str, PairTemplate] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
+_WAYS: dict[str, Template] = {"-": (), "m": ("m.cite",), "am": ("a.cite", "m.cite")}
 
 
-def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemplate, ...]:
+def parse_pair_templates(text: str, source: str = "templates") -> tuple[Template, ...]:
     """The templates of a table, one for each way that a line fires.
 
     >>> parse_pair_templates("p.head | - m")
     (('p.head',), ('p.head', 'm.cite'))
     """
-    found: dict[frozenset[str], PairTemplate] = {}
+    found: dict[frozenset[str], Template] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         content = line.partition("#")[0].strip()
         if not content:
@@ -68,24 +67,15 @@ def parse_pair_templates(text: str, source: str = "templates") -> tuple[PairTemp
     return tuple(found.values())
 
 
-def pair_templates(*, types: bool) -> tuple[PairTemplate, ...]:
-    """Headway's own templates; those with entity types only if `types` are to be used."""
+def pair_templates(*, types: bool, clusters: bool = False) -> tuple[Template, ...]:
+    """Headway's own templates; those with entity types, or of clusters, only if these are to be used."""
     table = (resources.files("headway.coreference") / "pair_templates.txt").read_text("utf-8")
     return tuple(
         template
         for template in parse_pair_templates(table, "pair_templates.txt")
-        if types or not any(atom.endswith(".type") for atom in template)
+        if (types or not any(atom.endswith(".type") for atom in template))
+        and (clusters or not any(atom.startswith("c.") for atom in template))
     )
-
-
-class CompiledPairs(NamedTuple):
-    """The templates as arrays; the atoms of template t are start[t] to start[t+1]."""
-
-    start: Ints  # (T+1,)
-    place: Ints  # in the row of values
-    multiplier: Keys
-    offset: Ints  # (T,) where the block begins
-    drop: Keys  # (T,) 64 - bits: what is shifted out of the key
 
 
 class Stretch(NamedTuple):
@@ -109,12 +99,12 @@ def stretch(coded: CodedDocument, antecedents: Antecedents, first: int = 1, last
 class PairFeatures:
     """Templates, each with a block of 2^bits weights."""
 
-    templates: tuple[PairTemplate, ...]
+    templates: tuple[Template, ...]
     bits: tuple[int, ...]
-    compiled: CompiledPairs
+    compiled: CompiledTemplates
 
     @classmethod
-    def learn(cls, templates: Sequence[PairTemplate], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
+    def learn(cls, templates: Sequence[Template], arcs: Iterable[tuple[Stretch, Ints]]) -> PairFeatures:
         """Features with blocks sized from some arcs of each stretch."""
         sketch = cls.compile(templates, [1] * len(templates))
         fired = [list(map(np.unique, sketch.keys(each, which).T)) for each, which in arcs]
@@ -122,19 +112,15 @@ class PairFeatures:
         return cls.compile(templates, list(map(bits_for, counts)))
 
     @classmethod
-    def compile(cls, templates: Sequence[PairTemplate], bits: Sequence[int]) -> PairFeatures:
+    def compile(cls, templates: Sequence[Template], bits: Sequence[int]) -> PairFeatures:
         """Features with blocks of these sizes, as listed in a saved model."""
-        check_bits(bits)
-        if len(bits) != len(templates) or any(atom not in _NAMES for template in templates for atom in template):
-            raise TemplateError("the templates of mention pairs are damaged")
-        whole = [(*template, "p.root") for template in templates]
-        compiled = CompiledPairs(
-            np.concatenate(([0], np.cumsum([len(atoms) for atoms in whole]))).astype(np.int64),
-            np.array([_NAMES.index(atom) for atoms in whole for atom in atoms], np.int64),
-            np.array([multiplier(" ".join(atoms), atom) for atoms in whole for atom in atoms], np.uint64),
-            *offsets_and_drops(bits),
-        )
+        compiled = compile_templates([(*template, "p.root") for template in templates], _NAMES, bits)
         return cls(tuple(templates), tuple(bits), compiled)
+
+    @property
+    def of_clusters(self) -> bool:
+        """Whether there are templates with atoms of clusters."""
+        return any(atom.startswith("c.") for template in self.templates for atom in template)
 
     @property
     def size(self) -> int:
@@ -160,47 +146,46 @@ class PairFeatures:
 
 # The arrays of a tuple are named before the loops: taking them out inside would count references for each arc.
 @kernel
-def _score(weights: Weights, arcs: Stretch, c: CompiledPairs, scores: Floats) -> None:
+def _score(weights: Weights, arcs: Stretch, c: CompiledTemplates, scores: Floats) -> None:
     codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
     starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    values, keys = room_for_arc(codes, atoms), np.empty(len(offset), np.uint64)
     for i in range(len(arcs.start) - 1):
         for k in range(arcs.start[i], arcs.start[i + 1]):
-            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
-            scores[k] = _sum(weights, offset, drop, keys)
+            fire_arc(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            scores[k] = sum_at(weights, offset, drop, keys)
 
 
 @kernel
-def _add(weights: Weights, arcs: Stretch, c: CompiledPairs, amounts: Floats) -> None:
+def _add(weights: Weights, arcs: Stretch, c: CompiledTemplates, amounts: Floats) -> None:
     codes, antecedent, atoms = arcs.codes, arcs.antecedent, arcs.atoms
     starts, places, multipliers, offset, drop = c.start, c.place, c.multiplier, c.offset, c.drop
-    values, keys = _room(codes, atoms), np.empty(len(offset), np.uint64)
+    values, keys = room_for_arc(codes, atoms), np.empty(len(offset), np.uint64)
     for i in range(len(arcs.start) - 1):
         for k in range(arcs.start[i], arcs.start[i + 1]):
             if amounts[k] == 0.0:
                 continue
-            _fire(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
-            for t in range(len(keys)):
-                weights[offset[t] + np.int64(keys[t] >> drop[t])] += amounts[k]
+            fire_arc(codes, atoms[k], antecedent[k], arcs.first + i, starts, places, multipliers, values, keys)
+            add_at(weights, offset, drop, keys, amounts[k])
 
 
 @kernel
-def _fire_some(arcs: Stretch, c: CompiledPairs, which: Ints, fired: Keys) -> None:
-    values = _room(arcs.codes, arcs.atoms)
+def _fire_some(arcs: Stretch, c: CompiledTemplates, which: Ints, fired: Keys) -> None:
+    values = room_for_arc(arcs.codes, arcs.atoms)
     for row in range(len(which)):
         k = which[row]
         m = arcs.first + np.searchsorted(arcs.start, k, side="right") - 1
-        _fire(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, c.start, c.place, c.multiplier, values, fired[row])
+        fire_arc(arcs.codes, arcs.atoms[k], arcs.antecedent[k], m, c.start, c.place, c.multiplier, values, fired[row])
 
 
 @part
-def _room(codes: NDArray[np.int32], atoms: Atoms) -> Ints:
+def room_for_arc(codes: NDArray[np.int32], atoms: Atoms) -> Ints:
     """For the values of one arc."""
     return np.empty(2 * codes.shape[1] + atoms.shape[1], np.int64)
 
 
 @part
-def _fire(
+def fire_arc(
     codes: NDArray[np.int32],
     atoms: Atoms,
     a: int,
@@ -218,17 +203,4 @@ def _fire(
         values[count + i] = codes[m, i]
     for i in range(len(atoms)):
         values[2 * count + i] = atoms[i]
-    for t in range(len(keys)):
-        key = np.uint64(0)
-        for k in range(start[t], start[t + 1]):
-            key += multipliers[k] * np.uint64(values[place[k]] + 1)
-        keys[t] = key
-
-
-@ordered_part  # so that training repeats to the last bit, wherever in memory the arrays are
-def _sum(weights: Weights, offset: Ints, drop: Keys, keys: Keys) -> float:
-    """The sum of the weights at these keys."""
-    total = 0.0
-    for t in range(len(keys)):
-        total += weights[offset[t] + np.int64(keys[t] >> drop[t])]
-    return total
+    fire_row(values, start, place, multipliers, keys)

@@ -74,7 +74,7 @@ def _compare(d: CodedDocument, a: int, m: int, alike: int, rivals: int, out: Ato
     out[8] = 2 + min(alike, 2) if same_head else 1
     out[9] = 1 + min(rivals, _MOST)
     out[10] = _nested(d, a, m) if same_sentence else 1
-    out[11] = _talk(d, a, m)
+    out[11] = talk_between(d, a, m)
     out[12] = _same(d.number[a], d.number[m])
     out[13] = _same(d.gender[a], d.gender[m])
     out[14] = _same(d.person[a], d.person[m])
@@ -152,7 +152,7 @@ def _nested(d: CodedDocument, a: int, m: int) -> int:
 
 
 @part
-def _talk(d: CodedDocument, a: int, m: int) -> int:
+def talk_between(d: CodedDocument, a: int, m: int) -> int:
     """1: a speaker is unknown; 2-3: the same speaker, to the same addressee or another; 4-7: who speaks to whom."""
     if d.speaker[a] <= 0 or d.speaker[m] <= 0:
         return 1

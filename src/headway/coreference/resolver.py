@@ -22,11 +22,13 @@ from headway.archive import save_archive
 from headway.arrays import Floats, Ints
 from headway.card import Card, card_of, with_card
 from headway.coreference.antecedents import Sieves, right_arcs
+from headway.coreference.cluster_atoms import with_cluster_atoms
 from headway.coreference.coding import MentionCoder
 from headway.coreference.documents import Document, documents_checksum, read_documents
-from headway.coreference.latent_trees import MentionTrees, best_heads, closest_trees, clusters_of, mention_trees
+from headway.coreference.latent_trees import MentionTrees, closest_trees, clusters_of, mention_trees
+from headway.coreference.mention_finder import MentionFinder
 from headway.coreference.mentions import tree_mentions
-from headway.coreference.model import CoreferenceModel
+from headway.coreference.model import CoreferenceModel, predicted_heads
 from headway.coreference.pair_features import PairFeatures, pair_templates, stretch
 from headway.coreference.scores import score_documents
 from headway.coreference.settings import ResolverSettings
@@ -84,7 +86,8 @@ class Resolver:
             "best_pass": monitor.best_pass(),
             "history": monitor.history,
         }
-        return cls(CoreferenceModel(coder, sieves, trees.features, best, about))
+        finder = MentionFinder.learn(documents, chosen.seed) if chosen.learn_mentions else None
+        return cls(CoreferenceModel(coder, sieves, trees.features, best, about, finder))
 
     @classmethod
     def load(cls, model: str | os.PathLike[str]) -> Resolver:
@@ -103,12 +106,13 @@ class Resolver:
         """The clusters of each document's mentions, one document in memory at a time.
 
         Clusters already in a document are ignored. With `find_mentions`, so are its mentions: they are found in its
-        trees (`headway.coreference.tree_mentions`).
+        trees, by the model if it has learnt to (`learn_mentions`), else by rules (`headway.coreference.tree_mentions`).
         """
+        find = tree_mentions if self.model.finder is None else self.model.finder.find
         for document in documents:
             given = document
             if find_mentions:
-                mentions = tree_mentions(document.sentences)
+                mentions = find(document.sentences)
                 given = document.with_mentions(mentions, np.arange(len(mentions)))
             (heads,) = self.model.predict([given], Options(), SERIAL)
             yield Resolved(given.with_clusters(clusters_of(heads)), heads)
@@ -132,8 +136,10 @@ def _trees(
     gold = [document.clusters for document in documents]
     antecedents = [sieves.antecedents(each, clusters) for each, clusters in zip(coded, gold, strict=True)]
     examples = list(zip(coded, antecedents, gold, strict=True))
+    if settings.clusters:
+        examples = [(each, with_cluster_atoms(each, arcs, clusters), clusters) for each, arcs, clusters in examples]
     right = ((stretch(d, arcs), np.flatnonzero(right_arcs(arcs, clusters))) for d, arcs, clusters in examples)
-    features = PairFeatures.learn(pair_templates(types=settings.types), right)
+    features = PairFeatures.learn(pair_templates(types=settings.types, clusters=settings.clusters), right)
     return mention_trees(features, examples, settings.stretch or None, settings.root_weight, settings.temperature)
 
 
@@ -147,7 +153,7 @@ class _Development:
     def conll(self, features: PairFeatures, weights: Floats) -> float:
         """The CoNLL average, in percent."""
         found = [
-            document.with_clusters(clusters_of(best_heads(features.score(weights, stretch(coded, arcs)), arcs)))
+            document.with_clusters(clusters_of(predicted_heads(features, weights, coded, arcs)))
             for document, (coded, arcs) in zip(self._documents, self._antecedents, strict=True)
         ]
         return 100 * score_documents(self._documents, found).conll

@@ -19,8 +19,10 @@ class ResolverSettings:
     stochastic gradient in steps of 1 / temperature (`headway.coreference.latent_trees`). The weights are updated after
     every `stretch` mentions; 0 is after every document, as in the paper. An antecedent that nothing else speaks for
     must be within so many `mentions`, that of a pronoun within so many `sentences`. `types` uses the entity types of
-    the marks, where they will be known. The `tree` behind a gold cluster is latent, or every mention's closest
-    antecedent.
+    the marks, where they will be known; `clusters` features of the cluster that an antecedent stands for, and the tree
+    is then found from left to right (`headway.coreference.left_to_right`). With `learn_mentions`, the model also learns
+    to find mentions in trees (`headway.coreference.mention_finder`). The `tree` behind a gold cluster is latent, or
+    every mention's closest antecedent.
     """
 
     epochs: int = setting(10, "Passes over the data, at most.", metavar="N", minimum=1)
@@ -35,6 +37,8 @@ class ResolverSettings:
     mentions: int = setting(20, "Consider as antecedents the N mentions before.", metavar="N", minimum=1)
     sentences: int = setting(5, "Consider for pronouns the mentions of N sentences before.", metavar="N", minimum=0)
     types: bool = setting(False, "Use the entity types of the marks; new documents must have them, too.")
+    clusters: bool = setting(False, "Use features of clusters; trees are then found greedily, from left to right.")
+    learn_mentions: bool = setting(False, "Learn to find mentions in trees, too; without this, rules find them.")
     tree: Tree = setting("latent", "The tree behind a cluster: latent, or every mention's closest antecedent.")
     patience: int = setting(
         4, "Passes without a better development score before training stops.", metavar="N", minimum=1

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from headway.coreference.documents import Document, Mention
 from headway.coreference.resolver import Resolver
 from headway.parsed import Parsed
 from headway.treebank.annotations import spaces_after
-from headway.treebank.sentence import IN_MEMORY
 
 
 def clusters_of(resolver: Resolver, parsed: Sequence[Parsed]) -> list[list[dict[str, Any]]]:
     """The clusters of two mentions or more, in the order of their first mentions."""
-    sentences = tuple(each.sentence for each in parsed)
-    given = Document("", sentences, (), np.zeros(0, np.int64), (), IN_MEMORY)
+    given = Document.from_sentences(each.sentence for each in parsed)
     [resolved] = resolver.resolve([given], find_mentions=True)
     found = resolved.document.without_singletons()
     clusters: list[list[dict[str, Any]]] = [[] for _ in range(int(found.clusters.max(initial=-1)) + 1)]
