@@ -15,8 +15,9 @@ from headway.arrays import TreeClass
 from headway.errors import MissingExtraError, NoTreeError
 from headway.inference import argmax
 from headway.inference.dual_decomposition import decode
-from headway.inference.head_automata import GrandSiblingParts, SiblingParts
+from headway.inference.head_automata import GrandSiblingParts, SiblingParts, best_of_head, work_for
 from headway.inference.heads import is_in_class
+from headway_papers import automaton_paths, flow_program, linear_program
 from headway_papers.flow_program import Relaxation, solve
 from headway_papers.koo2010_random import WAYS, Order, random_parts
 from tests.inference.parts_oracle import (
@@ -144,8 +145,8 @@ def test_multi_commodity_program_is_the_relaxation_of_dual_decomposition(single_
 def test_programs_and_dual_decomposition_on_random_instances(order: Order, way: str) -> None:
     """Longer than can be enumerated. Scores are continuous, so that the best tree is the only optimum."""
     proved = 0
-    for seed in range(12):
-        parts = random_parts(order, 7, seed, way)
+    for seed in range(10):
+        parts = random_parts(order, 7 if order == "sibling" else 5, seed, way)
         single, multi, integer = (solve(parts, relaxation=r, single_root=False) for r in RELAXATIONS)
         dual, exact = decode(parts, single_root=False, exact=False), decode(parts, single_root=False)
         assert multi.integral or not dual.status.is_proof
@@ -157,17 +158,39 @@ def test_programs_and_dual_decomposition_on_random_instances(order: Order, way: 
         assert integer.score == pytest.approx(exact.score, rel=0, abs=1e-6)
         np.testing.assert_array_equal(integer.heads, exact.heads)
         proved += multi.integral
-    assert 0 < proved < 12 or order == "grandsibling"
+    assert 0 < proved < 10
 
 
-def test_some_program_is_fractional_and_dual_decomposition_converges_to_its_value() -> None:
-    fractional = [
-        (decode(parts, single_root=False, exact=False).bound, program.bound)
-        for parts in (random_parts("sibling", 8, seed, "normal") for seed in range(20))
-        if not (program := solve(parts, relaxation="multi", single_root=False)).integral
-    ]
-    assert len(fractional) > 5
-    np.testing.assert_allclose(*zip(*fractional, strict=True), rtol=0, atol=1e-4)
+def multipliers(parts: SiblingParts | GrandSiblingParts) -> tuple[np.ndarray, np.ndarray]:
+    """What LP(M)'s rows are worth: u on the arcs that heads take, v on the arcs that heads are below."""
+    graph = automaton_paths._transitions(parts.automata())
+    solver = linear_program._solver(flow_program._program(parts, "multi", single_root=False), None)
+    solver.run()
+    prices, stops, arcs = np.array(solver.getSolution().row_dual), len(graph.arcs), len(parts.arcs)
+    v = np.zeros(arcs)
+    below = graph.above >= 0
+    np.add.at(v, graph.above[below], prices[stops + arcs :][: len(below)][below])
+    return prices[stops : stops + arcs], v
+
+
+@pytest.mark.parametrize("order", ["sibling", "grandsibling"])
+@pytest.mark.parametrize("way", WAYS)
+def test_prices_of_the_program_are_the_best_multipliers_of_dual_decomposition(order: Order, way: str) -> None:
+    """L at these multipliers is LP(M)'s value; no multipliers give less, so that this is what steps converge to."""
+    fractional = 0
+    for seed in range(6):
+        parts = random_parts(order, 8, seed, way)
+        these, automata = parts.candidates, parts.automata()
+        program, (u, v) = solve(parts, relaxation="multi", single_root=False), multipliers(parts)
+        trees = np.full((9, 9), -np.inf)
+        trees[these.heads, these.modifiers] = u + v
+        heads = argmax(trees, single_root=False)
+        allowed, required = np.ones(len(u), np.bool_), np.zeros(len(u), np.bool_)
+        work, found = work_for(these.sides, 0), (np.zeros(len(u), np.bool_), np.full(9, -1))
+        by_heads = [best_of_head(automata, h, u, v, allowed, required, *work, *found) for h in range(9)]
+        assert trees[heads[1:], np.arange(1, 9)].sum() + sum(by_heads) == pytest.approx(program.bound, rel=0, abs=1e-6)
+        fractional += not program.integral
+    assert fractional > 0
 
 
 @both_roots
