@@ -158,11 +158,10 @@ class MentionFinder:
         if held_out:
             rest = [each for i, each in enumerate(examples, start=1) if i % HELD_OUT]
             weights = _fitted(features, rest, seed)
-            missed = sum(len(d.mentions) for d in documents[HELD_OUT - 1 :: HELD_OUT])
             threshold = best_threshold(
                 np.concatenate([features.score(weights, spans.rows) for spans, _ in held_out]),
                 np.concatenate([is_mention for _, is_mention in held_out]),
-                missed,
+                sum(len(document.mentions) for document in documents[HELD_OUT - 1 :: HELD_OUT]),
             )
         return cls(features, _fitted(features, examples, seed), threshold)
 
