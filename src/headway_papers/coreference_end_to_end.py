@@ -9,7 +9,8 @@ given the mentions of GUM, those that rules find in the trees, and those of the 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from headway import __version__
 from headway.coreference import Document, read_documents, write_documents
+from headway.coreference.attributes import PRONOUN, describe_mentions
 from headway.coreference.documents import documents_checksum
 from headway.coreference.mention_finder import MentionFinder
 from headway.coreference.resolver import Resolver
@@ -89,7 +91,27 @@ class EndToEnd:
                 "rules": _figures(gold, resolver, find_mentions=True),
                 "learnt": _figures(gold, finding, find_mentions=True),
             }
+        cell["pronouns"] = pronouns_at_odds(each.document for each in resolver.resolve(self._documents["dev"]))
         return cell
+
+
+def pronouns_at_odds(documents: Iterable[Document]) -> dict[str, int]:
+    """How many pronouns there are, and how many differ in gender or number from most pronouns of their cluster.
+
+    This is what features of clusters could forbid.
+    """
+    counts = {"all": 0, "gender": 0, "number": 0}
+    for document in documents:
+        clusters: dict[int, list[dict[str, str]]] = {}
+        for (mention, attributes), cluster in zip(describe_mentions(document), document.clusters.tolist(), strict=True):
+            if mention.kind == PRONOUN:
+                clusters.setdefault(cluster, []).append(attributes)
+        counts["all"] += sum(map(len, clusters.values()))
+        for name in ("gender", "number"):
+            for pronouns in clusters.values():
+                values = Counter(pronoun[name] for pronoun in pronouns if pronoun[name] != "_")
+                counts[name] += values.total() - max(values.values(), default=0)
+    return counts
 
 
 def _figures(gold: Sequence[Document], resolver: Resolver, *, find_mentions: bool) -> dict[str, Any]:
@@ -126,4 +148,9 @@ def table_text(results: Path) -> str:
                 f"{mean(cell[part][mentions]['kept']['mentions'] for cell in found):.2f}" for part in ("dev", "test")
             ]
             rows.append([title, system, *figures, *marked])
-    return markdown_table("## GUM from end to end, predicted trees: CoNLL average", header, rows)
+    table = markdown_table("## GUM from end to end, predicted trees: CoNLL average", header, rows)
+    odds = {system: cell["pronouns"] for system in SYSTEMS if (cell := cells.get(f"{system}, seed {SEEDS[0]}"))}
+    names = ["system", "pronouns", "at odds in gender", "in number"]
+    lines = [[system, str(found["all"]), str(found["gender"]), str(found["number"])] for system, found in odds.items()]
+    title = "## GUM dev, GUM's mentions: pronouns that differ from most of their cluster"
+    return "\n".join([table, markdown_table(title, names, lines)])

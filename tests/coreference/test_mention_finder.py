@@ -156,7 +156,7 @@ def test_learning_repeats() -> None:
 
 
 def test_few_documents_and_mentions_with_gaps() -> None:
-    """Without documents to hold out, a mention is what is more probable than not."""
+    """Without mentions to hold out, a mention is what is more probable than not."""
     (text,) = toys(5, 1)
     finder = MentionFinder.learn(
         [text.with_mentions([*text.mentions, Mention(0, (1, 3))], range(len(text.mentions) + 1))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from headway.coreference import read_documents
 from headway.coreference.resolver import Resolver
 from headway.coreference.scores import CoreferenceScores, evaluate_coreference
 from headway.errors import TreebankError
+from headway_papers import coreference_end_to_end as end_to_end
 from headway_papers import fernandes2012_coreference as experiment
 from tests.cli import toy_coref
 
@@ -179,7 +181,7 @@ def test_a_cell_is_what_such_a_training_gives(data: Path, output: Path, way: str
 
 def test_the_tables_have_the_mean_and_every_seed(output: Path) -> None:
     text = (output / "quick.md").read_text("utf-8")
-    summary, *tables, _ = text.split("## ")[1:]
+    summary, *tables, _, _ = text.split("## ")[1:]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary.splitlines() if "|" in line]
     averages = {name: figures for name, *figures in lines}
     for column, shown, (way, scored) in zip(
@@ -235,6 +237,19 @@ def test_from_end_to_end(data: Path, output: Path) -> None:
             three = [cells[f"{system}, seed {seed}"]["test"][mentions]["removed"]["conll"] for seed in range(3)]
             (row,) = (line for line in text.splitlines() if line.startswith(f"| {title} | {system} |"))
             assert row.split("|")[6].strip() == f"{mean(three):.2f}"
+
+
+def test_pronouns_at_odds_with_their_clusters() -> None:
+    text = """\
+1\the\t_\tPRON\t_\tGender=Masc|Number=Sing\t0\troot\t_\tEntity=(1)
+2\tshe\t_\tPRON\t_\tGender=Fem|Number=Sing\t1\tdep\t_\tEntity=(1)
+3\thim\t_\tPRON\t_\tGender=Masc|Number=Sing\t1\tdep\t_\tEntity=(1)
+4\tthey\t_\tPRON\t_\tNumber=Plur\t1\tdep\t_\tEntity=(1)
+5\tit\t_\tPRON\t_\tGender=Neut|Number=Sing\t1\tdep\t_\tEntity=(2)
+6\tAnn\t_\tPROPN\t_\tGender=Fem|Number=Plur\t1\tdep\t_\tEntity=(2)
+"""
+    documents = read_documents(io.StringIO(text))
+    assert end_to_end.pronouns_at_odds(documents) == {"all": 5, "gender": 1, "number": 1}
 
 
 def test_nothing_is_computed_twice(data: Path, output: Path) -> None:

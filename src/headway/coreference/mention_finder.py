@@ -8,7 +8,8 @@ by averaged stochastic gradient in steps of 1 / T, a sentence at a time: the per
 best choice is shared out by its probability, as in `latent_trees`.
 
 Spans whose score is above a threshold are mentions. It is the one with the best F1 on every fifth training document,
-for weights that are learnt from the others. Then the weights are learnt again, from all documents.
+for weights that are learnt from the others, and 0 if there are no mentions in these. Then the weights are learnt again,
+from all documents.
 """
 
 from __future__ import annotations
@@ -155,14 +156,13 @@ class MentionFinder:
         features = SpanFeatures.learn(mention_templates(), mentions)
         held_out = examples[HELD_OUT - 1 :: HELD_OUT]
         threshold = 0.0
-        if held_out:
+        if any(is_mention.any() for _, is_mention in held_out):
             rest = [each for i, each in enumerate(examples, start=1) if i % HELD_OUT]
             weights = _fitted(features, rest, seed)
-            missed = sum(len(d.mentions) for d in documents[HELD_OUT - 1 :: HELD_OUT])
             threshold = best_threshold(
                 np.concatenate([features.score(weights, spans.rows) for spans, _ in held_out]),
                 np.concatenate([is_mention for _, is_mention in held_out]),
-                missed,
+                sum(len(document.mentions) for document in documents[HELD_OUT - 1 :: HELD_OUT]),
             )
         return cls(features, _fitted(features, examples, seed), threshold)
 
