@@ -59,7 +59,9 @@ class EntropyRegularised:
         """For a shard with these trees: of the text, the sentences with the same numbers, up to the number of trees."""
         trees, text = len(problem.lengths), len(self.text.lengths)
         own = np.flatnonzero(np.isin(np.arange(text) % trees, which))
-        return replace(self, text=cast(Divisible, self.text).only(own), trees_per_text=trees / text), problem.only(which)
+        return replace(self, text=cast(Divisible, self.text).only(own), trees_per_text=trees / text), problem.only(
+            which
+        )
 
     def fit_shards(self, shards: Shards[Any, Any], report: Report, resume: State | None = None) -> Floats:
         """The same over shards: each step asks all of them, and adds up."""

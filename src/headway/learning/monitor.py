@@ -79,6 +79,24 @@ class Monitor:
         assert self.best is not None
         return self.best
 
+    def is_finished(self, size: int) -> bool:
+        """Whether the checkpoint of a learner of `size` weights says that all is done; what it found is then here."""
+        finished = self._resume(size)[1]
+        if not finished:
+            self.history.clear()
+            self.best = None
+        return finished
+
+    def keep(self, history: list[dict[str, Any]], best: Floats) -> None:
+        """Save and show what a learner found elsewhere."""
+        self.history[:], self.best = history, best
+        self._save({}, is_done=True)
+        if self.show:
+            last = history[-1]
+            figures = {name: value for name, value in last.items() if name not in ("pass", "dev")}
+            seconds = time.monotonic() - self._started
+            self.show(Progress(self.stage, last["pass"], self.passes, figures, last["dev"], seconds))
+
     def __call__(self, done: Pass) -> bool:
         """After a pass: score, remember, save, show; False when it is time to stop."""
         score = self.dev(done.weights) if self.dev else None
