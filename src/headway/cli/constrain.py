@@ -74,6 +74,7 @@ def constrain(
     examples: Annotated[int, typer.Option(min=0, metavar="N", help="Counterexamples to show per rule.")] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print the explanation as one JSON object.")] = False,
     checkpoint: options.CheckpointOption = None,
+    address: options.AddressOption = None,
     settings: dict[str, Any],
 ) -> None:
     """Learn a parser from rules and tagged text, without trees.
