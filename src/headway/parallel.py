@@ -24,7 +24,7 @@ from headway.errors import ArgumentError
 
 R = TypeVar("R")
 Piece = TypeVar("Piece")
-Piece_contra = TypeVar("Piece_contra", contravariant=True)
+Piece_co = TypeVar("Piece_co", covariant=True)
 
 _SLICES_PER_WORKER = 4  # so that a worker with short sentences takes more of them
 
@@ -38,7 +38,7 @@ class Executor(Protocol):
     def map(self, function: Callable[..., R], *items: Iterable[Any]) -> list[R]: ...
 
 
-class Held(Protocol[Piece_contra]):
+class Held(Protocol[Piece_co]):
     """Pieces of data that stay with whoever computes with them."""
 
     def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:

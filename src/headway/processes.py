@@ -134,6 +134,7 @@ class _Process:
                 answer: _Answer = _receive(self.connection)
                 self.call = None
                 return answer
+        self.process.join(_SECONDS_TO_END)
         raise WorkerError(
             f"{ATTEMPTS} processes ended one after the other in the same work (the last with status "
             f"{self.process.exitcode}); is there enough memory? Take fewer processes"

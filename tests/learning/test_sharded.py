@@ -81,16 +81,16 @@ def first_objective(learner: Any, shards: Shards[Any, Any], at: Floats) -> tuple
     """L and its gradient at some weights, as the optimiser is given them."""
     found: list[tuple[float, Floats]] = []
 
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     class Recorded(Descent):
         def minimise(self, objective: Any, size: int, report: Any, resume: State | None = None) -> Floats:
             found.append(objective(at))
-            raise Stopped
+            raise StoppedError
 
     object.__setattr__(learner, "descent", Recorded())
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         learner.fit_shards(shards, Watched())
     return found[0]
 
@@ -234,7 +234,7 @@ def test_duals_that_are_lost_end_the_training() -> None:
         held.pieces[1].memory = {}  # what a worker that was started again has
         return True
 
-    with pytest.raises(TrainingError, match="a worker was lost, .* resumes from the checkpoint"):
+    with pytest.raises(TrainingError, match=r"a worker was lost, .* resumes from the checkpoint"):
         learner.fit_shards(shards, report)
 
 

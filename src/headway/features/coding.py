@@ -63,7 +63,7 @@ class Coded:
         widths = _widths(self.lengths[which])
         counts = np.diff(self.nodes.feat_start)[columns]
         start = np.concatenate((np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)))
-        feats = self.nodes.feats[word_columns(self.nodes.feat_start[columns], counts)]
+        feats = self.nodes.feats[word_columns(self.nodes.feat_start[columns].astype(np.int64), counts)]
         nodes = CodedNodes(self.nodes.codes[:, columns], start, feats)
         return Coded(nodes, np.cumsum(widths) - widths + PADDING, self.lengths[which])
 

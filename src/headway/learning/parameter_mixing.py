@@ -40,7 +40,7 @@ class _Change(NamedTuple):
     total: Floats
 
 
-MIXES, SUM = 1, False
+MIXES, MODE = 1, "count"
 
 
 def mixed_pass(shards: Shards[Any, Any], order: Ints, weights: Floats, total: Floats, seen: int) -> Figures:
@@ -49,11 +49,18 @@ def mixed_pass(shards: Shards[Any, Any], order: Ints, weights: Floats, total: Fl
     for part in range(MIXES):
         changes = shards.each(_run, order, part, MIXES, weights)
         sentences = sum(change.sentences for change in changes)
+        seen_by = np.zeros(len(weights))
+        for change in changes:
+            seen_by[change.places] += change.sentences
         for change in changes:
             sums.update(change.figures)
             if not change.sentences:
                 continue
-            share = 1.0 if SUM else change.sentences / sentences
+            share = {
+                "sum": 1.0,
+                "mean": change.sentences / sentences,
+                "count": change.sentences / seen_by[change.places],
+            }[MODE]
             weights[change.places] += share * change.weights
             late = seen * change.weights + (sentences / change.sentences) * change.total
             total[change.places] += share * late

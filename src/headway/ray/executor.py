@@ -50,7 +50,7 @@ class Executor:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             # Ray would hide the GPUs from a worker that asked for none; ours have none to hide.
             os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-            own = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
+            own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
             try:
                 ray.init(address, configure_logging=False, log_to_driver=False, namespace="headway", **own)
             except (ConnectionError, ValueError, RuntimeError) as error:
@@ -141,12 +141,12 @@ class _Holder:
     running: Any = None
 
     def __post_init__(self) -> None:
-        self.start()
+        self.start(1)
 
-    def start(self) -> None:
+    def start(self, cpus: int) -> None:
         import ray
 
-        kind = ray.remote(num_cpus=1)(_Actor)
+        kind = ray.remote(num_cpus=cpus)(_Actor)
         self.actor = kind.remote()
         self.actor.take.remote(_packed(self.pieces))
 
@@ -160,7 +160,7 @@ class _Holder:
             with suppress(RayActorError):
                 return _result(self.running)
             self.end()
-            self.start()
+            self.start(0)  # if its machine is gone, every CPU that is left may be taken
             self.ask(self.asked)
         try:
             return _result(self.running)
