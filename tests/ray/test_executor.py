@@ -168,5 +168,5 @@ def test_a_lost_node(cluster: Cluster, executor: headway.ray.Executor) -> None:
 
 def test_no_cluster_is_one_sentence(executor: headway.ray.Executor) -> None:
     ray.shutdown()
-    with pytest.raises(WorkerError, match="there is no Ray cluster at '127.0.0.1:1' .* ray start --head"):
+    with pytest.raises(WorkerError, match=r"there is no Ray cluster at '127.0.0.1:1' .* ray start --head"):
         headway.ray.Executor("127.0.0.1:1")

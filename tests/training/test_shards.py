@@ -1,4 +1,4 @@
-"""Trainings on shards in processes: equal to those on one, resumed, with processes that die; and other work for them."""
+"""Trainings on shards in processes, resumed and with processes that die; and other work that processes do."""
 
 from __future__ import annotations
 
