@@ -135,6 +135,10 @@ class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""
 
 
+class WorkerError(HeadwayError, RuntimeError):
+    """Work that was given to another process or machine, and that could not be done there."""
+
+
 class ServerError(HeadwayError, OSError):
     """A server that cannot start: its port is taken, or its address is not this machine's."""
 

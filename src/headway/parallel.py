@@ -1,13 +1,18 @@
-"""Where independent pieces of work run: one after the other, or in threads. A cluster can be a third `Executor`.
+"""Where independent pieces of work run: one after the other, in threads, or with workers that share no memory.
 
 Kernels hold no interpreter lock, so threads use every core. Which worker takes a piece never changes its result.
+
+Processes and the machines of a cluster are `Workers`. What they are to do is copied to them, so functions must be found
+by name (no lambdas, no closures) and change nothing but what they return. Data that many calls are about is put with
+them once, in pieces, and stays there (`hold`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
 from headway.errors import ArgumentError
 
 R = TypeVar("R")
+Piece = TypeVar("Piece")
+Piece_co = TypeVar("Piece_co", covariant=True)
 
 _SLICES_PER_WORKER = 4  # so that a worker with short sentences takes more of them
 
@@ -29,6 +36,44 @@ class Executor(Protocol):
     def workers(self) -> int: ...
 
     def map(self, function: Callable[..., R], *items: Iterable[Any]) -> list[R]: ...
+
+
+class Held(Protocol[Piece_co]):
+    """Pieces of data that stay with whoever computes with them."""
+
+    def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:
+        """function(piece, *arguments) for every piece, all at a time; results come in the order of the pieces.
+
+        What the function changes in a piece lasts until its worker is lost: the piece is then what it was when it was
+        put there, and the call is made again.
+        """
+        ...
+
+
+class Workers(Executor, Protocol):
+    """Workers with memories of their own: processes, or a cluster."""
+
+    def finished(self, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[tuple[int, R]]:
+        """What `map` gives, each result with the number of its item as soon as it is there."""
+        ...
+
+    def hold(self, pieces: Sequence[Piece]) -> AbstractContextManager[Held[Piece]]:
+        """Pieces put with the workers, several with one where there are more pieces than workers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Here(Held[Piece]):
+    """Pieces in this process, one after the other."""
+
+    pieces: Sequence[Piece]
+
+    def each(self, function: Callable[..., R], *arguments: Any) -> list[R]:
+        """
+        >>> Here([[1, 5], [2]]).each(max)
+        [5, 2]
+        """
+        return [function(piece, *arguments) for piece in self.pieces]
 
 
 @dataclass(frozen=True)

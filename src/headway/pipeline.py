@@ -31,7 +31,7 @@ from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
 from headway.named_models import path_of_model
 from headway.packing import packed
-from headway.parallel import Executor, executor_for
+from headway.parallel import Executor, Workers, executor_for
 from headway.parsed import Parsed
 from headway.text.columns import TAGS, completed
 from headway.text.saved import text_models_of, with_text_members
@@ -100,9 +100,13 @@ class Parser:
         threads: int = 1,
         checkpoint: str | os.PathLike[str] | None = None,
         show: Show | None = None,
+        workers: Workers | None = None,
         **settings: Any,
     ) -> Parser:
         """Train on a treebank; `settings` are the fields of `headway.training.settings.Settings`.
+
+        `workers` (`headway.processes.Processes`, or a cluster's, `headway.ray.Executor`) hold the `shards`, and do at
+        the same time what is independent of each other: several runs, the folds of a jack-knife.
 
         With `dev`, the weights of the best pass are kept, training stops early, and probabilities are calibrated. With
         `checkpoint`, a folder, an interrupted training resumes where it stopped; remove it once the parser is saved.
@@ -124,7 +128,7 @@ class Parser:
         more = [] if text is None else training_text(text, name_of_source(text, "the text"), partial=True)
         trees = of_class(given_trees, chosen.trees)  # after all is read: this is where slow work begins
         identity = fingerprint(chosen, checksum(trees), checksum(gold or []), checksum(more))
-        run = Run.of(threads, show, checkpoint, identity)
+        run = Run.of(threads, show, checkpoint, identity, workers)
         text_models, data = train_text_models(trees, gold, more, chosen, run)
         data = replace(data, roots=root_labels(given_trees))
         return cls.of(trainer_of(chosen.model)(data, chosen, run), text_models)
@@ -139,6 +143,7 @@ class Parser:
         threads: int = 1,
         checkpoint: str | os.PathLike[str] | None = None,
         show: Show | None = None,
+        workers: Workers | None = None,
         **settings: Any,
     ) -> Parser:
         """Learn from rules about the trees of a tagged text, without any tree (`headway.features.rules`).
@@ -157,13 +162,20 @@ class Parser:
         sentences = training_text(text, name_of_source(text, "the text"), partial=True)
         gold = development_trees(dev)
         identity = fingerprint(chosen, checksum(sentences), checksum(gold or []), read.to_toml())
-        run = Run.of(threads, show, checkpoint, identity)
+        run = Run.of(threads, show, checkpoint, identity, workers)
         text_models, data = train_text_models(sentences, gold, [], chosen, run)
         return cls.of(rules_trainer_of(chosen.model)(data, read, chosen, run), text_models)
 
     @classmethod
     def induce(
-        cls, train: Source, dev: Source | None = None, *, threads: int = 1, show: Show | None = None, **settings: Any
+        cls,
+        train: Source,
+        dev: Source | None = None,
+        *,
+        threads: int = 1,
+        show: Show | None = None,
+        workers: Workers | None = None,
+        **settings: Any,
     ) -> Parser:
         """Learn a head-automata grammar over tags; `settings` are the fields of `GrammarSettings`.
 
@@ -174,7 +186,7 @@ class Parser:
         chosen = settings_of(GrammarSettings, settings).complete()
         frame = Settings(projective=True, single_root=chosen.single_root, tags=chosen.tags, seed=chosen.seed).complete()
         given = annotated_trees(train, frame.trees, name_of_source(train, "the training data"))
-        gold, run = development_trees(dev), Run.of(threads, show)
+        gold, run = development_trees(dev), Run.of(threads, show, workers=workers)
         require_tags(given, chosen, choose=gold is not None)
         trees = of_class(given, frame.trees)
         text_models, data = TextModels(), TrainingData(trees, gold, sha256=checksum(trees))

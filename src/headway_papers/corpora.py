@@ -7,7 +7,7 @@ is held out for choices; the test sentences are parsed once, by what was chosen.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from headway import __version__
 from headway.atomic import write_file
 from headway.errors import TreebankError
 from headway.evaluation import Scores, evaluate
+from headway.parallel import R, Workers
 from headway.pipeline import Parser
 from headway.training.data import checksum
 from headway.training.settings import Settings
@@ -116,6 +117,13 @@ def renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in settings.items()
         if WITHOUT_TEXT.get(name) != value
     }
+
+
+def finished(workers: Workers | None, function: Callable[..., R], *items: Iterable[Any]) -> Iterator[tuple[int, R]]:
+    """What a function makes of the items, each with its number: by workers as it comes, or here in its order."""
+    if workers is not None:
+        return workers.finished(function, *items)
+    return ((number, function(*item)) for number, item in enumerate(zip(*items, strict=False)))
 
 
 def test_once(parser: Parser, corpus: Corpus, threads: int) -> Scores:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from headway.parallel import Workers
 from headway.pipeline import Parser
 from headway.training.settings import LearnerName
 from headway.training.tuning import GRIDS, tune
@@ -21,6 +23,7 @@ from headway_papers.corpora import (
     Corpus,
     Say,
     chosen_languages,
+    finished,
     is_done,
     renamed,
     result_signature,
@@ -40,21 +43,35 @@ PAPER = {"danish": 89.74, "dutch": 82.33, "portuguese": 90.68, "swedish": 88.79}
 TURBO = {"danish": 88.12, "dutch": 82.87, "portuguese": 90.42, "swedish": 88.57}
 
 
-def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
-    """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes."""
+def run(
+    data: Path,
+    output: Path,
+    *,
+    languages: Sequence[str] | None,
+    quick: bool,
+    threads: int,
+    say: Say,
+    workers: Workers | None = None,
+) -> None:
+    """Train and test what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes.
+
+    `workers` try several learners at the same time.
+    """
     chosen = chosen_languages(data, languages)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
     for language in chosen:
-        _language(Corpus.read(data, language, 300 if quick else None), results, quick, threads, say)
+        corpus = Corpus.read(data, language, 300 if quick else None)
+        _language(corpus, results, _contended(corpus, results, quick, threads, say, workers), threads, say)
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")
     say(table)
 
 
-def _language(corpus: Corpus, results: Path, quick: bool, threads: int, say: Say) -> None:
-    """Choose on the held-out sentences, train on everything, test once."""
-    held_out = {learner: _contend(corpus, learner, results, quick, threads, say) for learner in CONTENDERS}
+def _language(
+    corpus: Corpus, results: Path, held_out: dict[LearnerName, dict[str, Any]], threads: int, say: Say
+) -> None:
+    """Train on everything what was chosen on the held-out sentences, and test once."""
     learner = max(held_out, key=lambda name: float(held_out[name]["uas"]))
     chosen = {**renamed(held_out[learner]["settings"]), "labels": "after"}
     path, signed = results / f"{corpus.language}.json", result_signature(corpus, chosen, [])
@@ -68,12 +85,32 @@ def _language(corpus: Corpus, results: Path, quick: bool, threads: int, say: Say
     say(f"{corpus.language}: test UAS {scores.uas_no_punct:.2f}, LAS {scores.las_no_punct:.2f}")
 
 
-def _contend(
-    corpus: Corpus, learner: LearnerName, results: Path, quick: bool, threads: int, say: Say
-) -> dict[str, Any]:
-    """What a learner reaches on the held-out sentences, and with which settings."""
-    path = results / f"{corpus.language}-{learner}.json"
-    settings: dict[str, Any] = {
+def _contended(
+    corpus: Corpus, results: Path, quick: bool, threads: int, say: Say, workers: Workers | None
+) -> dict[LearnerName, dict[str, Any]]:
+    """What every learner reaches on the held-out sentences, and with which settings."""
+    left, signatures = [], {}
+    for learner in CONTENDERS:
+        settings = _settings(corpus, learner, quick)
+        grid = settings.pop("grid")
+        signatures[learner] = result_signature(corpus, settings, grid)
+        if not is_done(_path(results, corpus, learner), signatures[learner]):
+            left.append((learner, settings, grid))
+    jobs = ([each[place] for each in left] for place in (1, 2))
+    for number, found in finished(workers, _tuned, repeat(corpus), *jobs, repeat(threads)):
+        learner = left[number][0]
+        path = _path(results, corpus, learner)
+        write_json(path, {"signature": signatures[learner], **found})
+        say(f"{path.stem}: held-out {found['uas']:.2f}")
+    return {learner: json.loads(_path(results, corpus, learner).read_text("utf-8")) for learner in CONTENDERS}
+
+
+def _path(results: Path, corpus: Corpus, learner: LearnerName) -> Path:
+    return results / f"{corpus.language}-{learner}.json"
+
+
+def _settings(corpus: Corpus, learner: LearnerName, quick: bool) -> dict[str, Any]:
+    return {
         "learner": learner,
         "single_root": corpus.single_root,
         "templates": "standard",
@@ -83,22 +120,16 @@ def _contend(
         **CONTENDERS[learner],
         **({"epochs": 2} if quick else {}),
     }
-    grid = settings.pop("grid")
-    signed = result_signature(corpus, settings, grid)
-    if is_done(path, signed):
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        return found
+
+
+def _tuned(corpus: Corpus, settings: dict[str, Any], grid: Sequence[float], threads: int) -> dict[str, Any]:
     tuning = tune(corpus.train, grid=grid, held_out=HELD_OUT, threads=threads, **settings)
-    found = {
-        "signature": signed,
+    return {
         "uas": max(trial.uas for trial in tuning.trials),
         "settings": asdict(tuning.settings),
         "projective": tuning.projective,
         "trials": [asdict(trial) for trial in tuning.trials],
     }
-    write_json(path, found)
-    say(f"{path.stem}: held-out {found['uas']:.2f}")
-    return found
 
 
 def table_text(results: Path) -> str:

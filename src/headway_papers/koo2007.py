@@ -18,10 +18,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.evaluation import sign_test
+from headway.parallel import Workers
 from headway.pipeline import Parser
 from headway.training.settings import LearnerName
 from headway.training.tuning import GRIDS, tune
@@ -31,6 +33,7 @@ from headway_papers.corpora import (
     Corpus,
     Say,
     chosen_languages,
+    finished,
     is_done,
     result_signature,
     test_once,
@@ -67,26 +70,52 @@ PAPER_DATA: dict[str, tuple[float, int, int, int]] = {
 }
 
 
-def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
-    """Train what is not there yet, and write `tables.md`; `quick` takes one C, three passes, 300 sentences."""
+def run(
+    data: Path,
+    output: Path,
+    *,
+    languages: Sequence[str] | None,
+    quick: bool,
+    threads: int,
+    say: Say,
+    workers: Workers | None = None,
+) -> None:
+    """Train what is not there yet, and write `tables.md`; `quick` takes one C, three passes, 300 sentences.
+
+    `workers` compute several cells at the same time.
+    """
     chosen = chosen_languages(data, languages)
     results = output / ("quick" if quick else "results")
     results.mkdir(parents=True, exist_ok=True)
     for language in chosen:
         corpus = Corpus.read(data, language, 300 if quick else None)
         write_json(results / f"{language}.json", _describe(corpus))
-        for learner, _ in COLUMNS:
-            for projective in (True, False):
-                _cell(corpus, learner, projective, results, quick, threads, say)
+        kinds = product([learner for learner, _ in COLUMNS], (True, False))
+        cells = [cell for cell in (_cell(corpus, *kind, results, quick) for kind in kinds) if not cell.is_done]
+        settings, grids = [cell.settings for cell in cells], [cell.grid for cell in cells]
+        jobs = finished(workers, tuned_and_tested, repeat(corpus), settings, grids, repeat(threads))
+        for number, found in jobs:
+            write_json(cells[number].path, {"signature": cells[number].signed, **found})
+            say(f"{cells[number].path.stem}: {found['uas']:.2f}")
     tables = tables_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(tables, encoding="utf-8")
     say(tables)
 
 
-def _cell(
-    corpus: Corpus, learner: LearnerName, projective: bool, results: Path, quick: bool, threads: int, say: Say
-) -> None:
-    """One cell of table 2, unless it is there already."""
+class _Cell(NamedTuple):
+    """One cell of table 2: where it goes, and what it depends on."""
+
+    path: Path
+    settings: dict[str, Any]
+    grid: Sequence[float]
+    signed: dict[str, Any]
+
+    @property
+    def is_done(self) -> bool:
+        return is_done(self.path, self.signed)
+
+
+def _cell(corpus: Corpus, learner: LearnerName, projective: bool, results: Path, quick: bool) -> _Cell:
     path = results / f"{corpus.language}-{learner}-{'p' if projective else 'np'}.json"
     grid = GRIDS[learner][1:2] or GRIDS[learner] if quick else GRIDS[learner]
     settings: dict[str, Any] = {
@@ -99,12 +128,7 @@ def _cell(
         "epochs": 3 if quick else PASSES[learner],
         "patience": PATIENCE[learner],
     }
-    signed = result_signature(corpus, settings, grid)
-    if is_done(path, signed):
-        return
-    found = tuned_and_tested(corpus, settings, grid, threads)
-    write_json(path, {"signature": signed, **found})
-    say(f"{path.stem}: {found['uas']:.2f}")
+    return _Cell(path, settings, grid, result_signature(corpus, settings, grid))
 
 
 def tuned_and_tested(

@@ -10,7 +10,7 @@ with its features, for objectives written out as sums over choices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import product
 from typing import Any, Generic, TypeVar
@@ -115,7 +115,7 @@ class DenseText:
 
     @property
     def size(self) -> int:
-        return int(self.features[0].shape[-1])
+        return int(self.features[0].shape[-1]) if self.features else 0  # a shard may be empty
 
     @property
     def labels(self) -> int:
@@ -123,6 +123,11 @@ class DenseText:
 
     def some(self, which: Ints) -> DenseSentences[Any]:
         return DenseSentences(self, which)
+
+    def only(self, which: Ints) -> Any:
+        """The sentences with these numbers, without the others: whatever is kept sentence by sentence is a list."""
+        lists = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "structures"}
+        return replace(self, **{name: [of[i] for i in which.tolist()] for name, of in lists.items()})
 
     def vector(self, i: int, choice: Choice) -> Floats:
         """The features of a whole choice."""
@@ -238,6 +243,9 @@ class DenseConstraints:
     high: Floats
     weights: Floats
     units: Floats
+
+    def only(self, which: Ints) -> DenseConstraints:
+        return replace(self, values=[self.values[i] for i in which.tolist()])
 
     def totals(self, which: Ints, mu: Floats) -> Floats:
         totals = np.zeros(len(self.units))

@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.features.rules import Rule, Rules
 from headway.learning.monitor import Monitor, Show
-from headway.parallel import SERIAL
+from headway.parallel import SERIAL, Workers
 from headway.training.arc_trainer import ArcPreparation, prepare_arcs
 from headway.training.data import TrainingData, checksum
 from headway.training.preparation import fit
@@ -50,11 +50,12 @@ def trained(
     dev: Sequence[Sentence] | None = None,
     checkpoint: Path | None = None,
     show: Show | None = None,
+    workers: Workers | None = None,
 ) -> Monitor:
     """The stage that fits the weights of an arc model, and nothing else of its training."""
     data = TrainingData(text, dev)
     signed = fingerprint(settings, checksum(text), checksum(dev or []))
-    run = Run(SERIAL, show, None if checkpoint is None else Checkpoint(checkpoint, signed))
+    run = Run(SERIAL, show, None if checkpoint is None else Checkpoint(checkpoint, signed), workers)
     return fit(prepare_arcs(data, settings, run), data, settings, run)
 
 

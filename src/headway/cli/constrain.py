@@ -74,6 +74,7 @@ def constrain(
     examples: Annotated[int, typer.Option(min=0, metavar="N", help="Counterexamples to show per rule.")] = 3,
     json: Annotated[bool, typer.Option("--json", help="Print the explanation as one JSON object.")] = False,
     checkpoint: options.CheckpointOption = None,
+    address: options.AddressOption = None,
     settings: dict[str, Any],
 ) -> None:
     """Learn a parser from rules and tagged text, without trees.
@@ -120,10 +121,9 @@ def constrain(
         return
     assert output is not None
     folder = checkpoint_for(output, checkpoint)
-    with resumable(folder) as show:
-        parser = Parser.constrain(
-            read, sentences, development, threads=threads, checkpoint=folder, show=show, **settings
-        )
+    with resumable(folder) as show, options.workers_at(address, None) as workers:
+        run: dict[str, Any] = {"threads": threads, "checkpoint": folder, "show": show, "workers": workers}
+        parser = Parser.constrain(read, sentences, development, **run, **settings)
         parser.save(output)
     short = summary(output, parser.model.about, len(read))
     if not explain:

@@ -45,6 +45,7 @@ def induce(
         typer.Option(metavar="DEV", help="Development treebank: choose the number of states, or EM's best step."),
     ] = None,
     threads: options.ThreadsOption = 1,
+    address: options.AddressOption = None,
     draw_automaton: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,8 +91,12 @@ def induce(
     train: str | list[Sentence] = trees if wanted and treebank == shown_over == "-" else treebank
     held_out: str | list[Sentence] | None = trees if wanted and dev == "-" else dev
     remedy = "; nothing was written, so the same command starts over"
-    with if_interrupted(lambda: remedy), training_progress() as show:
-        parser = Parser.induce(train, held_out, threads=threads, show=show, **settings)
+    with (
+        if_interrupted(lambda: remedy),
+        training_progress() as show,
+        options.workers_at(address, None) as workers,
+    ):
+        parser = Parser.induce(train, held_out, threads=threads, show=show, workers=workers, **settings)
     parser.save(target)
     typer.echo(summary(target, parser.model.about))
     _draw(parser, wanted, trees, target, drawn_clusters)

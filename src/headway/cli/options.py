@@ -16,13 +16,16 @@ from dataclasses import Field, fields, replace
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from headway.atomic import remedy
 from headway.declared import Option, choices_of, hints_of
 from headway.errors import TrainingError, TreebankError
+
+if TYPE_CHECKING:
+    from headway.parallel import Workers
 
 TrainArgument = Annotated[
     str, typer.Argument(metavar="TRAIN", help="The training treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
@@ -46,6 +49,19 @@ CheckpointOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="S", help="Seed of everything random.")]
 ThreadsOption = Annotated[int, typer.Option(min=1, metavar="T", help="Threads to use.")]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Processes for shards, runs, trials and folds of a jack-knife, which are computed at the same time.",
+        show_default="one; for shards as many as there are, up to one per core",
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Do that on a Ray cluster instead: auto, or HOST:PORT.", show_default=False),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip malformed sentences, and count them.")]
 
@@ -107,6 +123,20 @@ def with_settings(
         return run
 
     return decorate
+
+
+@contextmanager
+def workers_at(address: str | None, processes: int | None) -> Iterator[Workers | None]:
+    """The workers of a cluster, or so many processes of this machine; None where nobody asked for either."""
+    if address is None:
+        from headway.processes import Processes
+
+        yield None if processes is None else Processes(processes)
+        return
+    from headway.ray.executor import Executor
+
+    with Executor(address, processes) as cluster:
+        yield cluster
 
 
 @contextmanager

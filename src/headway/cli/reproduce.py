@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from headway.errors import HeadwayError
 EXAMPLES = (
     "headway reproduce koo2007 --data data/conllx",
     "headway reproduce koo2007 --data data/conllx --language dutch --language danish --threads 4",
+    "headway reproduce koo2007 --data data/conllx --address auto",
     "headway reproduce koo2010 --data data/conllx --language danish",
     "headway reproduce druck2009 --data data/ud --language english",
     "headway reproduce luque2012 --data data --language wsj",
@@ -50,7 +52,8 @@ _OPTIONS = {
     "teacher": (Paper.ENGLISH,),
     "text": (Paper.ENGLISH,),
     "cells": (Paper.KOO2010, Paper.NEURAL),
-    "processes": (Paper.NEURAL,),
+    "processes": (Paper.KOO2007, Paper.FIRST_ORDER, Paper.NEURAL),
+    "address": (Paper.KOO2007, Paper.FIRST_ORDER),
     "seconds": (Paper.NEURAL,),
     "dev_only": (Paper.NEURAL,),
 }
@@ -113,7 +116,16 @@ def reproduce(
         typer.Option(metavar="PATTERN", help="koo2010, neural: the cells TABLE/NAME to compute, such as 'table2/*'."),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="neural: compute N cells side by side on one GPU.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="koo2007, first_order: compute N cells side by side; neural: so on one GPU."
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="koo2007, first_order: compute the cells on a Ray cluster: auto, or HOST:PORT."
+        ),
     ] = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="S", min=0, help="neural: begin no cell that would take longer than that.")
@@ -132,24 +144,25 @@ def reproduce(
         "text": text,
         "cells": cells,
         "processes": processes,
+        "address": address,
         "seconds": seconds,
         "dev_only": dev_only,
     }
-    given = {name: value for name, value in own.items() if value}
+    given: dict[str, Any] = {name: value for name, value in own.items() if value}
     for name in given:
         papers = _OPTIONS[name]
         if paper not in papers:
-            of = " and ".join(each.value for each in papers)
+            *first, last = (each.value for each in papers)
+            of = f"{', '.join(first)} and {last}" if first else last
             raise HeadwayError(f"{paper.value} has no option --{name.replace('_', '-')}; it is for {of}")
-    _experiment(paper).run(
-        data,
-        output or Path("experiments") / paper.value,
-        languages=language or None,
-        quick=quick,
-        threads=threads,
-        say=typer.echo,
-        **given,
-    )
+    place = output or Path("experiments") / paper.value
+    with ExitStack() as open_workers:
+        if paper in _OPTIONS["address"]:  # their cells are independent pieces of work
+            asked = given.pop("address", None), given.pop("processes", None)
+            workers = open_workers.enter_context(options.workers_at(*asked))
+            given |= {"workers": workers} if workers else {}
+        shared = {"languages": language or None, "quick": quick, "threads": threads, "say": typer.echo}
+        _experiment(paper).run(data, place, **shared, **given)
 
 
 def _experiment(paper: Paper) -> ModuleType:

@@ -30,6 +30,8 @@ EXAMPLES = (
     "headway train train.conll.gz --learner loglinear --projective --labels none -o model.headway",
     "headway train few.conllu --text many.conllu --learner loglinear -o model.headway",
     "headway train train.conllu --templates mine.txt --epochs 20 --threads 4 -o model.headway",
+    "headway train train.conllu --learner loglinear --shards 4 -o model.headway",
+    "headway train train.conllu --learner loglinear --shards 64 --address auto -o model.headway",
 )
 
 
@@ -48,6 +50,8 @@ def train(
         ),
     ] = None,
     checkpoint: options.CheckpointOption = None,
+    processes: options.ProcessesOption = None,
+    address: options.AddressOption = None,
     settings: dict[str, Any],
 ) -> None:
     """Train a parser on a treebank.
@@ -65,8 +69,9 @@ def train(
     options.require_inputs(train, dev, text)
     from headway.pipeline import Parser
 
-    with resumable(folder) as show:
-        parser = Parser.train(train, dev, text=text, threads=threads, checkpoint=folder, show=show, **settings)
+    with resumable(folder) as show, options.workers_at(address, processes) as workers:
+        run: dict[str, Any] = {"threads": threads, "checkpoint": folder, "show": show, "workers": workers}
+        parser = Parser.train(train, dev, text=text, **run, **settings)
         parser.save(output, max_megabytes=max_megabytes)
     typer.echo(summary(output, parser.model.about))
 

@@ -30,6 +30,7 @@ EXAMPLES = (
     "headway tune train.conllu --model sibling --c 100 --c 300 --epochs 10",
     "headway tune few.conllu --learner loglinear --text many.conllu --entropy-weight 0.1",
     "headway tune train.conllu --dev dev.conllu -o model.headway",
+    "headway tune train.conllu --learner loglinear --c 0.01 --c 0.1 --c 1 --processes 3",
     "headway tune train.conllu --model neural --rate 1e-3 --rate 2e-3 --dropout 0.33",
 )
 
@@ -84,6 +85,8 @@ def tune(
     text: options.TextOption = None,
     threads: options.ThreadsOption = 1,
     json: options.JsonOption = False,
+    processes: options.ProcessesOption = None,
+    address: options.AddressOption = None,
     settings: dict[str, Any],
 ) -> None:
     """Choose C, passes and decoding on held-out data.
@@ -114,8 +117,8 @@ def tune(
         more = None if text_file is None else list(read_treebank(text_file))
     tried: dict[str, Any] = {"entropy_weights": entropy_weight} if entropy_weight else {}
     tried |= {"network_grid": network_grid} if network_grid else {}
-    with training_progress() as show:
-        given: dict[str, Any] = {"text": more, "threads": threads, "show": show}
+    with training_progress() as show, options.workers_at(address, processes) as workers:
+        given: dict[str, Any] = {"text": more, "threads": threads, "show": show, "workers": workers}
         tuning = run(sentences, development, grid=c or None, held_out=held_out, **given, **tried, **settings)
         if output is not None:
             parser = Parser.train(sentences, development, **given, **dataclasses.asdict(tuning.settings))

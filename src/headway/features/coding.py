@@ -57,6 +57,20 @@ class Coded:
         """The sentences numbered `which`, in that order; their columns are shared, not copied."""
         return Coded(self.nodes, self.roots[which], self.lengths[which])
 
+    def only(self, which: Ints) -> Coded:
+        """The same with columns of their own, for somebody who has no others."""
+        columns = self.columns(which)
+        widths = _widths(self.lengths[which])
+        counts = np.diff(self.nodes.feat_start)[columns]
+        start = np.concatenate((np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)))
+        feats = self.nodes.feats[word_columns(self.nodes.feat_start[columns].astype(np.int64), counts)]
+        nodes = CodedNodes(self.nodes.codes[:, columns], start, feats)
+        return Coded(nodes, np.cumsum(widths) - widths + PADDING, self.lengths[which])
+
+    def columns(self, which: Ints) -> Ints:
+        """The columns of the sentences numbered `which`, padding included, one sentence after the other."""
+        return word_columns(self.roots[which] - PADDING, _widths(self.lengths[which]))
+
 
 @dataclass(frozen=True, repr=False)
 class Coder:
@@ -95,7 +109,7 @@ class Coder:
     def code(self, sentences: Sequence[Sentence]) -> Coded:
         """Sentences as integers, O(tokens)."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        widths = lengths + 1 + 2 * PADDING
+        widths = _widths(lengths)
         ends = np.cumsum(widths)
         roots = ends - widths + PADDING
         total = int(ends[-1]) if len(sentences) else 0
@@ -116,6 +130,11 @@ class Coder:
         counts = np.zeros(total + 1, np.int32)
         counts[words + 1] = np.fromiter(map(len, rows), np.int32, len(rows))
         return np.cumsum(counts, dtype=np.int32), np.fromiter(chain.from_iterable(rows), np.int32)
+
+
+def _widths(lengths: Ints) -> Ints:
+    """How many columns sentences take: a root, words and padding."""
+    return lengths + 1 + 2 * PADDING
 
 
 def single_features(feats: str) -> list[str]:

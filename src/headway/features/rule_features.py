@@ -13,7 +13,7 @@ read. Of the tags in a rule, those the coder does not know match nothing; a word
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -78,6 +78,11 @@ class RuleFeatures:
             weights=np.array([rule.weight for rule in rules.rules], np.float64),
             units=_units(table, codes, coded.roots, coded.lengths, per_sentence),
         )
+
+    def only(self, which: Ints) -> RuleFeatures:
+        """The rules over the sentences `which`, for somebody who has no others; `units` stay those of all."""
+        codes = self.codes[self.coded.columns(which)]
+        return replace(self, coded=self.coded.only(which), codes=codes)
 
     def __len__(self) -> int:
         """The number of rules."""

@@ -18,8 +18,9 @@ Only alpha = inf is not smooth, where two trees are best. L is not convex; at ze
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from headway.learning.descent import Descent, Losses
 from headway.learning.log_linear import LogLinear
 from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
 from headway.learning.progress import Report, State
+from headway.learning.sharded import Divisible, Shards, sum_over_shards
 
 # Closer to 1 than this, the quotient that defines a Renyi entropy loses more digits than Shannon's entropy is away.
 _NEAR_ONE = 1e-7
@@ -35,25 +37,42 @@ _NEAR_ONE = 1e-7
 
 @dataclass(frozen=True)
 class EntropyRegularised:
-    """`text` has sentences without trees, `weight` is what it counts beside them, `alpha` the order of the entropy."""
+    """`text` has sentences without trees, `weight` is what it counts beside them, `alpha` the order of the entropy.
+
+    `trees_per_text` is I / U, where it is not that of the sentences given: a shard has some of them only.
+    """
 
     text: Problem[Differentiable]
     c: float = 0.1
     weight: float = 1.0
     alpha: float = 1.0
     descent: Descent = field(default_factory=Descent)
+    trees_per_text: float | None = None
 
     needs = COVARIANCE
 
     def fit(self, problem: Problem[Differentiable], report: Report, resume: State | None = None) -> Floats:
         """Minimise L, calling `report` after each step or epoch; a report that answers False ends the training."""
-        return self.descent.minimise_sum(self._losses(problem), report, resume)
+        return self.descent.minimise_sum(self.losses(problem), report, resume)
+
+    def part(self, problem: Divisible, which: Ints) -> tuple[EntropyRegularised, Any]:
+        """For a shard with these trees: of the text, the sentences with the same numbers, up to the number of trees."""
+        trees, text = len(problem.lengths), len(self.text.lengths)
+        own = np.flatnonzero(np.isin(np.arange(text) % trees, which))
+        return replace(self, text=cast(Divisible, self.text).only(own), trees_per_text=trees / text), problem.only(
+            which
+        )
+
+    def fit_shards(self, shards: Shards[Any, Any], report: Report, resume: State | None = None) -> Floats:
+        """The same over shards: each step asks all of them, and adds up."""
+        return self.descent.minimise(sum_over_shards(shards), shards.size, report, resume)
 
     def objective(self, problem: Problem[Differentiable], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        return self._losses(problem).objective(weights)
+        return self.losses(problem).objective(weights)
 
-    def _losses(self, problem: Problem[Differentiable]) -> Losses:
+    def losses(self, problem: Problem[Differentiable]) -> Losses:
+        """The losses that L is the sum of."""
         annotated, text = len(problem.lengths), len(self.text.lengths)
 
         def chunks() -> Iterator[Ints]:
@@ -71,7 +90,8 @@ class EntropyRegularised:
         if len(trees):
             value += LogLinear(self.c).add_loss(problem, weights, trees, gradient)
         if len(text) and self.weight:
-            share = self.c * self.weight * annotated / len(self.text.lengths)
+            ratio = annotated / len(self.text.lengths) if self.trees_per_text is None else self.trees_per_text
+            share = self.c * self.weight * ratio
             these = self.text.some(text)
             uncertainty, slope = entropy(these, these.score(weights), self.alpha)
             these.add(gradient, share * slope)

@@ -16,12 +16,16 @@ in a, of f(parent of y)(q) b(y)(q') / c(y). A step costs O(prefixes s^2).
 
 Start (the paper's): alpha_1 and alpha_inf at random, a random transition matrix T, and A_a = T O_a, with O_a the
 relative frequency of a among the modifiers, whatever the state. Restarts differ in what is drawn.
+
+No automaton's expectations depend on another's. So a shard has the sequences of some automata, rather than those of
+some sentences, and nothing needs to be added up but the log-likelihood: the grammar is the same, bit for bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +34,7 @@ from headway.errors import TrainingError
 from headway.inference.jit import kernel
 from headway.inference.operator_automata import OperatorGrammar
 from headway.learning.modifier_trie import ModifierTrie
+from headway.parallel import Held, Here
 
 _ROUNDING = 1e-9  # by how much a log-likelihood may seem to fall, of itself or of the number of its terms
 
@@ -50,8 +55,42 @@ class Step:
         return OperatorGrammar.of_automata(self.initial, self.final, self.operators)
 
 
-def em_steps(trie: ModifierTrie, states: int, rng: np.random.Generator) -> Iterator[Step]:
-    """Grammars, each at least as likely as the one before; without end.
+class Sequences(NamedTuple):
+    """The modifier sequences of some automata, numbered as in the grammar; arrays are those of `ModifierTrie`."""
+
+    automata: Ints
+    starts: Ints
+    parents: Ints
+    symbols: Ints
+    through: Floats
+    ends: Floats
+
+
+def shards_of(trie: ModifierTrie, count: int) -> list[Sequences]:
+    """The automata dealt out to so many shards, those with the most prefixes first, to whoever has the fewest."""
+    prefixes = np.diff(trie.starts)
+    loads = np.zeros(count, np.int64)
+    dealt: list[list[int]] = [[] for _ in range(count)]
+    for automaton in np.argsort(-prefixes, kind="stable").tolist():
+        shard = int(loads.argmin())
+        dealt[shard].append(automaton)
+        loads[shard] += prefixes[automaton]
+    return [_sequences(trie, np.array(sorted(own), np.int64)) for own in dealt]
+
+
+def _sequences(trie: ModifierTrie, automata: Ints) -> Sequences:
+    first, count = trie.starts[automata], np.diff(trie.starts)[automata]
+    starts = np.concatenate(([0], np.cumsum(count)))
+    shift = np.repeat(first - starts[:-1], count)
+    nodes = np.arange(starts[-1]) + shift
+    parents = np.where(trie.parents[nodes] < 0, -1, trie.parents[nodes] - shift)
+    return Sequences(automata, starts, parents, trie.symbols[nodes], trie.through[nodes], trie.ends[nodes])
+
+
+def em_steps(
+    trie: ModifierTrie, states: int, rng: np.random.Generator, shards: Held[Sequences] | None = None
+) -> Iterator[Step]:
+    """Grammars, each at least as likely as the one before; without end. `shards` have the sequences of the trie.
 
     >>> trie = ModifierTrie.of(3, np.array([3]), np.array([1, 1, 2]), np.array([3, 3, 0]))
     >>> steps = em_steps(trie, 3, np.random.default_rng(0))
@@ -63,16 +102,28 @@ def em_steps(trie: ModifierTrie, states: int, rng: np.random.Generator) -> Itera
         raise TrainingError(f"{states} states; at least one is needed")
     initial, final, operators = _start(trie, states, rng)
     number, before, terms = 0, -np.inf, float(trie.through.sum())
+    held = shards or Here(shards_of(trie, 1))
     while True:
         number += 1
-        likelihood, *expected = _expect(
-            trie.starts, trie.parents, trie.symbols, trie.through, trie.ends, initial, final, operators
-        )
+        likelihood, expected = 0.0, [np.zeros_like(each) for each in (initial, final, operators)]
+        for automata, own, counts in held.each(_expected, initial, final, operators):
+            likelihood += own
+            for whole, part in zip(expected, counts, strict=True):
+                whole[automata] = part
         if likelihood < before - _ROUNDING * max(abs(before), terms):
             raise AssertionError(f"step {number} of EM made the log-likelihood fall from {before} to {likelihood}")
         before = likelihood
         initial, final, operators = _maximise(initial, final, operators, *expected)
         yield Step(number, likelihood, initial, final, operators)
+
+
+def _expected(
+    own: Sequences, initial: Floats, final: Floats, operators: Floats
+) -> tuple[Ints, float, tuple[Floats, Floats, Floats]]:
+    """The automata of a shard, the log-likelihood of their sequences, and their expected counts."""
+    some = own.automata
+    likelihood, *counts = _expect(*own[1:], initial[some], final[some], operators[some])
+    return some, likelihood, (counts[0], counts[1], counts[2])
 
 
 def _start(trie: ModifierTrie, states: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from headway.arrays import Floats, Ints, dot
 from headway.learning.descent import Descent, Losses
 from headway.learning.problem import COVARIANCE, Differentiable, Problem, chunks_by_length
 from headway.learning.progress import Report, State
+from headway.learning.sharded import Divisible, Shards, sum_over_shards
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,19 @@ class ExpectedLoss:
 
     def fit(self, problem: Problem[Differentiable], report: Report, resume: State | None = None) -> Floats:
         """Minimise L, calling `report` after each step or epoch; a report that answers False ends the training."""
-        return self.descent.minimise_sum(self._losses(problem), report, resume)
+        return self.descent.minimise_sum(self.losses(problem), report, resume)
+
+    def part(self, problem: Divisible, which: Ints) -> tuple[ExpectedLoss, Any]:
+        """For a shard with these sentences."""
+        return self, problem.only(which)
+
+    def fit_shards(self, shards: Shards[Any, Any], report: Report, resume: State | None = None) -> Floats:
+        """The same over shards: each step asks all of them, and adds up."""
+        return self.descent.minimise(sum_over_shards(shards), shards.size, report, resume)
 
     def objective(self, problem: Problem[Differentiable], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        return self._losses(problem).objective(weights)
+        return self.losses(problem).objective(weights)
 
     def _add_loss(self, problem: Problem[Differentiable], weights: Floats, which: Ints, gradient: Floats) -> float:
         """C times the expected loss of these sentences; its gradient is added to `gradient`."""
@@ -46,6 +56,7 @@ class ExpectedLoss:
         these.add(gradient, slope)
         return dot(mu, cost)
 
-    def _losses(self, problem: Problem[Differentiable]) -> Losses:
+    def losses(self, problem: Problem[Differentiable]) -> Losses:
+        """The losses that L is the sum of."""
         count = len(problem.lengths)
         return Losses(problem.size, count, partial(chunks_by_length, problem), partial(self._add_loss, problem))

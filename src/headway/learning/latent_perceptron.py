@@ -17,15 +17,20 @@ convex functions, of which a local optimum is found. It has converged when a pas
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from headway.arrays import Floats, Ints
-from headway.learning.perceptron import Figures, averaged
+from headway.learning.parameter_mixing import Figures, mixed_pass
+from headway.learning.perceptron import averaged
 from headway.learning.problem import ARGMAX, Examples, Scored
 from headway.learning.progress import Report, State
+from headway.learning.sharded import Divisible, Shards
 
 
 class LatentInstances(Scored, Protocol):
@@ -69,13 +74,26 @@ class LatentPerceptron:
 
         The figures are means: parts missed per word (or mention), loss and objective per example.
         """
-        count, parts = len(problem.lengths), int(problem.lengths.sum())
-        over = {"mistakes": parts, "loss": count, "objective": count}
+        return averaged(partial(self.run, problem), problem, self, report, resume, until_converged=True)
 
-        def step(weights: Floats, total: Floats, i: int, seen: int) -> Figures:
-            return self._step(problem.some(np.array([i])), weights, total, seen)
+    def part(self, problem: Divisible, which: Ints) -> tuple[LatentPerceptron, Any]:
+        """For a shard with these examples."""
+        return self, problem.only(which)
 
-        return averaged(step, problem, over, (self.epochs, self.seed), report, resume, until_converged=True)
+    def fit_shards(self, shards: Shards[Any, Any], report: Report, resume: State | None = None) -> Floats:
+        """Train on shards by parameter mixing."""
+        return averaged(partial(mixed_pass, shards), shards, self, report, resume, until_converged=True)
+
+    def run(self, problem: LatentProblem, order: Ints, weights: Floats, total: Floats, seen: int) -> Figures:
+        """One pass; the figures are sums."""
+        sums: Counter[str] = Counter({"mistakes": 0.0, "loss": 0.0, "objective": 0.0})
+        for now, i in enumerate(order.tolist(), start=seen):
+            sums.update(self._step(problem.some(np.array([i])), weights, total, now))
+        return sums
+
+    def over(self, lengths: Ints) -> Mapping[str, int]:
+        """What the sums are divided by."""
+        return {"mistakes": int(lengths.sum()), "loss": len(lengths), "objective": len(lengths)}
 
     def _step(self, this: LatentInstances, weights: Floats, total: Floats, seen: int) -> Figures:
         scores = this.score(weights)

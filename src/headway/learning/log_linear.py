@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from headway.arrays import Floats, Ints, dot
 from headway.learning.descent import Descent, Losses
 from headway.learning.problem import MARGINALS, Probabilistic, Problem, chunks_by_length
 from headway.learning.progress import Report, State
+from headway.learning.sharded import Divisible, Shards, sum_over_shards
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,19 @@ class LogLinear:
 
     def fit(self, problem: Problem[Probabilistic], report: Report, resume: State | None = None) -> Floats:
         """Minimise L, calling `report` after each step or epoch; a report that answers False ends the training."""
-        return self.descent.minimise_sum(self._losses(problem), report, resume)
+        return self.descent.minimise_sum(self.losses(problem), report, resume)
+
+    def part(self, problem: Divisible, which: Ints) -> tuple[LogLinear, Any]:
+        """For a shard with these sentences."""
+        return self, problem.only(which)
+
+    def fit_shards(self, shards: Shards[Any, Any], report: Report, resume: State | None = None) -> Floats:
+        """The same over shards: each step asks all of them, and adds up."""
+        return self.descent.minimise(sum_over_shards(shards), shards.size, report, resume)
 
     def objective(self, problem: Problem[Probabilistic], weights: Floats) -> tuple[float, Floats]:
         """L(w) and its gradient."""
-        return self._losses(problem).objective(weights)
+        return self.losses(problem).objective(weights)
 
     def add_loss(self, problem: Problem[Probabilistic], weights: Floats, which: Ints, gradient: Floats) -> float:
         """C times minus the log-likelihood of these sentences; its gradient is added to `gradient`."""
@@ -44,6 +54,7 @@ class LogLinear:
         these.add(gradient, self.c * (mu - gold))
         return self.c * (float(np.sum(log_z)) - dot(gold, scores))
 
-    def _losses(self, problem: Problem[Probabilistic]) -> Losses:
+    def losses(self, problem: Problem[Probabilistic]) -> Losses:
+        """The losses that L is the sum of."""
         count = len(problem.lengths)
         return Losses(problem.size, count, partial(chunks_by_length, problem), partial(self.add_loss, problem))

@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.archive import Archive
 from headway.arrays import Floats
@@ -55,16 +56,17 @@ class Monitor:
     best: Floats | None = None
     _started: float = field(default_factory=time.monotonic)
     _saved: float = field(default_factory=time.monotonic)
+    _is_done: bool = False
 
     def watch(self, fit: Callable[[Report, State | None], Floats], size: int) -> Floats:
         """Run a learner of `size` weights, from its checkpoint on where there is one; the best weights it found."""
         state, is_done = self._resume(size)
         if not is_done:
-            latest: State = {}
+            latest: Mapping[str, NDArray[Any]] = state or {}
 
             def report(done: Pass) -> bool:
-                latest.clear()
-                latest.update(done.state)
+                nonlocal latest
+                latest = done.state
                 return self(done)
 
             try:
@@ -72,9 +74,28 @@ class Monitor:
             except CheckpointError as error:
                 assert self.checkpoint is not None
                 raise self.checkpoint.damage(str(error)) from None
-            self._save(latest or state or {}, is_done=True)
+            if not self._is_done:
+                self._save(latest, is_done=True)
         assert self.best is not None
         return self.best
+
+    def is_finished(self, size: int) -> bool:
+        """Whether the checkpoint of a learner of `size` weights says that all is done; what it found is then here."""
+        finished = self._resume(size)[1]
+        if not finished:
+            self.history.clear()
+            self.best = None
+        return finished
+
+    def keep(self, history: list[dict[str, Any]], best: Floats) -> None:
+        """Save and show what a learner found elsewhere."""
+        self.history[:], self.best = history, best
+        self._save({}, is_done=True)
+        if self.show:
+            last = history[-1]
+            figures = {name: value for name, value in last.items() if name not in ("pass", "dev")}
+            seconds = time.monotonic() - self._started
+            self.show(Progress(self.stage, last["pass"], self.passes, figures, last["dev"], seconds))
 
     def __call__(self, done: Pass) -> bool:
         """After a pass: score, remember, save, show; False when it is time to stop."""
@@ -87,8 +108,9 @@ class Monitor:
         if self.show:
             seconds = time.monotonic() - self._started
             self.show(Progress(self.stage, done.number, self.passes, done.figures, score, seconds))
-        if time.monotonic() - self._saved > CHECKPOINT_SECONDS:
-            self._save(done.state, is_done=done.is_last or not go_on)
+        self._is_done = done.is_last or not go_on or done.number >= self.passes
+        if self._is_done or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self._save(done.state, is_done=self._is_done)
             self._saved = time.monotonic()
         return go_on
 
@@ -98,7 +120,7 @@ class Monitor:
             return int(self.history[-1]["pass"])
         return int(max(self.history, key=lambda entry: entry["dev"])["pass"])
 
-    def _save(self, state: State, *, is_done: bool) -> None:
+    def _save(self, state: Mapping[str, NDArray[Any]], *, is_done: bool) -> None:
         if self.checkpoint is None:
             return
         assert self.best is not None

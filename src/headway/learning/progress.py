@@ -20,13 +20,14 @@ State = dict[str, NDArray[Any]]
 class Pass:
     """A finished pass: the weights to decode with now, figures to print, and the state to resume from.
 
-    The state's array `pass` holds the number of the pass. After the one that `is_last`, the learner ends by itself.
+    The state's array `pass` holds the number of the pass. A state that is kept elsewhere is fetched when its arrays are
+    asked for, before the next pass. After the one that `is_last`, the learner ends by itself.
     """
 
     number: int
     weights: Floats
     figures: Mapping[str, float]
-    state: State
+    state: Mapping[str, NDArray[Any]]
     is_last: bool = False
 
 

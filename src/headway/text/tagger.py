@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -245,21 +246,29 @@ def jackknifed(
     A fold stays as it is if the others have nothing to learn from. `stage(fold, sentences, tag)` may take the fold's
     tagged sentences from an earlier training instead of calling `tag`.
     """
-    if len(sentences) < 2:
+    cut = jackknife_folds(sentences, folds)
+    if len(cut) < 2:
         return list(sentences)
-    edges = np.linspace(0, len(sentences), min(folds, len(sentences)) + 1).astype(int).tolist()
     done: list[Sentence] = []
-    for fold, stop in enumerate(edges[1:]):
-        held_out, others = sentences[len(done) : stop], [*sentences[: len(done)], *sentences[stop:]]
-        tag = partial(_tagged, held_out, others, clusters, seed)
-        done += tag() if stage is None else stage(fold + 1, held_out, tag)
+    for fold, (held_out, others) in enumerate(cut, start=1):
+        tag = partial(tag_fold, held_out, others, clusters, seed)
+        done += tag() if stage is None else stage(fold, held_out, tag)
         if report:
-            right = sum(_right(gold, own) for gold, own in zip(sentences[:stop], done, strict=True))
-            report(fold + 1, len(edges) - 1, 1 - right / max(1, sum(map(len, done))))
+            right = sum(_right(gold, own) for gold, own in zip(sentences[: len(done)], done, strict=True))
+            report(fold, len(cut), 1 - right / max(1, sum(map(len, done))))
     return done
 
 
-def _tagged(held_out: Sequence[Sentence], others: Sequence[Sentence], clusters: Clusters, seed: int) -> list[Sentence]:
+Fold = tuple[Sequence[Sentence], Sequence[Sentence]]
+
+
+def jackknife_folds(sentences: Sequence[Sentence], folds: int = FOLDS) -> list[Fold]:
+    """Stretches of a treebank, each with all the other sentences."""
+    edges = np.linspace(0, len(sentences), min(folds, len(sentences)) + 1).astype(int).tolist()
+    return [(sentences[a:b], [*sentences[:a], *sentences[b:]]) for a, b in pairwise(edges)]
+
+
+def tag_fold(held_out: Sequence[Sentence], others: Sequence[Sentence], clusters: Clusters, seed: int) -> list[Sentence]:
     """Some sentences with the tags of a tagger trained on the others."""
     return Tagger.learn(others, clusters, seed=seed).tag(held_out) if Tagger.can_learn(others) else list(held_out)
 

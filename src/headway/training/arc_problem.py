@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,6 +45,11 @@ class ArcProblem:
         width = int(batch.lengths.max(initial=0)) + 1
         heads, labels = self.gold.heads[which, :width], self.gold.labels[which, :width]
         return ArcInstances(self.scorer, self.structures, batch, heads, labels)
+
+    def only(self, which: Ints) -> ArcProblem:
+        """The problem of these sentences, which refers to no others."""
+        gold = None if self.gold is None else self.gold.only(which)
+        return replace(self, coded=self.coded.only(which) if gold is None else gold.coded, gold=gold)
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,10 @@ class PartialArcProblem:
         batch = self.coded.some(which)
         known = self.heads[which, : int(batch.lengths.max(initial=0)) + 1]
         return PartialArcInstances(self.scorer, self.structures, batch, known, self.temperature)
+
+    def only(self, which: Ints) -> PartialArcProblem:
+        """The problem of these sentences, which refers to no others."""
+        return replace(self, coded=self.coded.only(which), heads=self.heads[which])
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from headway.models.arc_scorer import ArcScorer
 from headway.models.root_labels import roots_among
 from headway.models.scorer import Trained
 from headway.models.tree_decoder import BATCH_CELLS, TreeDecoder
+from headway.parallel import Workers
 from headway.saved_values import number
 from headway.training.arc_problem import ArcProblem, PartialArcProblem
 from headway.training.data import CodedTrees, TrainingData, checksum, code_trees, label_names
@@ -63,11 +64,11 @@ class ArcPreparation:
     def size(self) -> int:
         return self.problem.size
 
-    def learner(self, settings: Settings) -> Fit:
+    def learner(self, settings: Settings, workers: Workers | None = None) -> Fit:
         """The learner of these settings; a latent one where some heads are unknown."""
         if self.trees.is_partial:
-            return bound(latent_learner_of(settings), self.problem)
-        return bound(learner_of(settings, self.text), self.problem)
+            return bound(latent_learner_of(settings), self.problem, settings.shards, workers)
+        return bound(learner_of(settings, self.text), self.problem, settings.shards, workers)
 
     def uas(self, weights: Floats, projective: bool | None = None) -> float:
         """Development score without punctuation."""

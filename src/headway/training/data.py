@@ -126,6 +126,10 @@ class CodedTrees(NamedTuple):
     heads: Ints
     labels: Ints
 
+    def only(self, which: Ints) -> CodedTrees:
+        """These sentences, for somebody who has no others."""
+        return CodedTrees(self.coded.only(which), self.heads[which], self.labels[which])
+
     @property
     def is_partial(self) -> bool:
         """Whether some heads are unknown."""

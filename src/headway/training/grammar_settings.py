@@ -23,6 +23,7 @@ _OF_METHOD: dict[str, tuple[float, tuple[Method, ...]]] = {
     "ridge": (1.0, ("spectral",)),
     "iterations": (50, ("em",)),
     "restarts": (1, ("em",)),
+    "shards": (1, ("em",)),
     "backed_off": (BACKED_OFF, ("spectral", "em")),
 }
 
@@ -32,9 +33,9 @@ class GrammarSettings:
     """What a grammar is learnt with.
 
     `states` None asks the development data, for the spectral method; otherwise it is 9 (spectral), 15 (em), or 2 (det:
-    DET+F; 1 is DET). `context` and `ridge` are those of `headway.learning.spectral`, `iterations` and `restarts` EM's.
-    A share `backed_off` of the sequences comes from DET+F. `column` names the tags: xpos, or upos where there are too
-    many of those.
+    DET+F; 1 is DET). `context` and `ridge` are those of `headway.learning.spectral`, `iterations`, `restarts` and
+    `shards` EM's. A share `backed_off` of the sequences comes from DET+F. `column` names the tags: xpos, or upos where
+    there are too many of those.
     """
 
     method: Method = setting("spectral", "One SVD per head; expectation maximisation; or counts (deterministic).")
@@ -49,6 +50,13 @@ class GrammarSettings:
     ridge: float | None = setting(None, "Spectral: damp noise; the paper's: 0.", metavar="X", minimum=0, default="1")
     iterations: int | None = setting(None, "EM: steps from each start.", metavar="N", minimum=1, default="50")
     restarts: int | None = setting(None, "EM: random starts.", metavar="N", minimum=1, default="1")
+    shards: int | None = setting(
+        None,
+        "EM: cut the automata into N shards, computed at the same time.",
+        metavar="N",
+        minimum=1,
+        default="1",
+    )
     backed_off: float | None = setting(
         None, "Share of the sequences that come from DET+F.", metavar="P", minimum=0, default=str(BACKED_OFF)
     )

@@ -22,7 +22,7 @@ from headway.inference.forward_states import StateAutomaton, state_automaton
 from headway.inference.operator_automata import LEFT, RIGHT, OperatorGrammar
 from headway.inference.operator_grammar import mbr, posteriors
 from headway.learning.deterministic import deterministic_grammar
-from headway.learning.expectation_maximization import em_steps
+from headway.learning.expectation_maximization import Sequences, em_steps, shards_of
 from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.monitor import Progress, Show
 from headway.learning.spectral import spectral_grammar
@@ -38,10 +38,11 @@ from headway.models.grammar_model import (
     tags_of,
 )
 from headway.models.lexical_grammar import LexicalGrammar
-from headway.parallel import Executor
+from headway.parallel import Executor, Held
 from headway.training.data import TrainingData, code_trees, label_names
 from headway.training.grammar_settings import STATES, GrammarSettings
 from headway.training.labels import train_labels
+from headway.training.preparation import workers_for
 from headway.training.settings import Settings
 from headway.training.stages import Run
 from headway.treebank import Sentence, is_punctuation, require_tree
@@ -97,7 +98,10 @@ def induce(
     frame = Grammar(symbols, deterministic_grammar(trie, first=True), lexical=lexical)
     if share:
         frame = replace(frame, deterministic=frame.operators, backed_off=share)
-    return _best(trie, frame, settings, score, run.show)
+    if settings.method != "em" or (settings.shards or 1) == 1:
+        return _best(trie, frame, settings, score, run.show)
+    with workers_for(settings.shards or 1, run.workers).hold(shards_of(trie, settings.shards or 1)) as shards:
+        return _best(trie, frame, settings, score, run.show, shards)
 
 
 def require_tags(train: Sequence[Sentence], settings: GrammarSettings, *, choose: bool) -> TagSymbols:
@@ -117,7 +121,12 @@ def require_tags(train: Sequence[Sentence], settings: GrammarSettings, *, choose
 
 
 def _best(
-    trie: ModifierTrie, frame: Grammar, settings: GrammarSettings, dev: GrammarDevelopment | None, show: Show | None
+    trie: ModifierTrie,
+    frame: Grammar,
+    settings: GrammarSettings,
+    dev: GrammarDevelopment | None,
+    show: Show | None,
+    shards: Held[Sequences] | None = None,
 ) -> Induced:
     """The best of the candidates on development data, or without any the likeliest, or the only one."""
     started = time.monotonic()
@@ -126,7 +135,7 @@ def _best(
     total = restarts * iterations if settings.method == "em" else len(states)
     history: list[dict[str, Any]] = []
     best, merit = frame, -np.inf
-    for figures, operators in _candidates(trie, settings, states):
+    for figures, operators in _candidates(trie, settings, states, shards):
         grammar = replace(frame, operators=operators)
         scores = None if dev is None else dev.scores(grammar)
         history.append({**figures, "dev": scores and scores.uas, "negative": scores and scores.negative})
@@ -159,7 +168,7 @@ def _states(settings: GrammarSettings, *, choose: bool) -> tuple[int, ...]:
 
 
 def _candidates(
-    trie: ModifierTrie, settings: GrammarSettings, states: Sequence[int]
+    trie: ModifierTrie, settings: GrammarSettings, states: Sequence[int], shards: Held[Sequences] | None
 ) -> Iterator[tuple[dict[str, Any], OperatorGrammar]]:
     """Grammars, each with its figures."""
     if settings.method == "det":
@@ -170,7 +179,7 @@ def _candidates(
             yield {"states": number}, largest.leading(number)
     else:
         for restart in range(settings.restarts or 1):
-            steps = em_steps(trie, states[0], np.random.default_rng(settings.seed + restart))
+            steps = em_steps(trie, states[0], np.random.default_rng(settings.seed + restart), shards)
             for step in islice(steps, settings.iterations or 1):
                 figures = {"states": states[0], "restart": restart, "iteration": step.number}
                 yield {**figures, "log_likelihood": step.log_likelihood}, step.grammar

@@ -23,6 +23,7 @@ from headway.models.portions import portions
 from headway.models.protocol import Options
 from headway.models.pruning import Pruner, coverage, kept_arcs
 from headway.models.scorer import Trained
+from headway.parallel import Workers
 from headway.training.arc_problem import ArcProblem
 from headway.training.arc_trainer import fill_in_heads
 from headway.training.data import CodedTrees, TrainingData, code_trees, label_names
@@ -70,9 +71,9 @@ class PartPreparation:
     def size(self) -> int:
         return self.problem.size
 
-    def learner(self, settings: Settings) -> Fit:
+    def learner(self, settings: Settings, workers: Workers | None = None) -> Fit:
         """The learner of these settings."""
-        return bound(learner_of(settings), self.problem)
+        return bound(learner_of(settings), self.problem, settings.shards, workers)
 
     def uas(self, weights: Floats, projective: bool | None = None) -> float:
         """Development score without punctuation."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from headway.learning.structures import Labels
 from headway.models.labeller import AfterLabels, CodedArcs, LabelScorer
 from headway.models.root_labels import roots_among
 from headway.training.data import CodedTrees
+from headway.training.preparation import bound
 from headway.training.settings import Settings
 from headway.training.stages import Run
 
@@ -44,6 +44,10 @@ class LabelProblem:
         width = int(batch.lengths.max(initial=0)) + 1
         arcs = CodedArcs(batch, self.trees.heads[which, :width])
         return LabelInstances(self.scorer, arcs, self.trees.labels[which, :width])
+
+    def only(self, which: Ints) -> LabelProblem:
+        """The problem of these sentences, which refers to no others."""
+        return replace(self, trees=self.trees.only(which))
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def train_labels(
     problem, weights = LabelProblem(scorer, trees), np.zeros(scorer.size)
     fitting = replace(settings, epochs=_EPOCHS, patience=_EPOCHS)
     for number in range(settings.runs):
-        fit = partial(Perceptron(_EPOCHS, _MARGIN, settings.seed + number).fit, problem)
+        learner = Perceptron(_EPOCHS, _MARGIN, settings.seed + number)
+        fit = bound(learner, problem, settings.shards, run.workers)
         monitor = run.fit(f"labels-{number + 1}", fit, problem.size, fitting, shown="labels")
         assert monitor.best is not None
         weights += monitor.best

@@ -6,7 +6,7 @@ During training, trees are found by the head automata alone, the set Z of koo201
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,11 @@ class PartProblem:
         batch = self.scorer.batch(self.coded.some(which), [self.kept[i]])
         n = int(self.lengths[i])
         return PartInstance(self.scorer, batch, self.heads[i, : n + 1], self.decoding, self.trees)
+
+    def only(self, which: Ints) -> PartProblem:
+        """The problem of these sentences, which refers to no others."""
+        kept = [self.kept[i] for i in which.tolist()]
+        return replace(self, coded=self.coded.only(which), heads=self.heads[which], kept=kept)
 
 
 @dataclass(frozen=True)

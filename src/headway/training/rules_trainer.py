@@ -31,7 +31,7 @@ def train_from_rules(data: TrainingData, rules: Rules, settings: Settings, run: 
     scorer = ArcScorer(ArcFeatures.learn(load_templates(settings.templates), coder, coded, random_heads(coded)))
     problem = ArcProblem(scorer, Trees(settings.trees, run.executor), coded)
     dev = None if data.dev is None else arc_development(data.dev, scorer, coder, (), settings.trees, run.executor)
-    learner = bound(rules_learner_of(settings, constraints), problem)
+    learner = bound(rules_learner_of(settings, constraints), problem, settings.shards, run.workers)
     fitted = run.fit("parser-1", learner, problem.size, settings, shown="tree", dev=None if dev is None else dev.uas)
     assert fitted.best is not None
     said = about(settings, fitted, data, scale=1.0, collisions=scorer.collisions)

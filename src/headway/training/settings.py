@@ -58,14 +58,14 @@ ENTROPY_WEIGHT, ENTROPY_ORDER = 0.03, 1.0
 # The settings that learning from rules has, and its own defaults; the others are fixed.
 RULES_SETTINGS = (
     *("model", "projective", "single_root", "tags", "templates", "clusters", "epochs", "c", "optimiser", "patience"),
-    *("seed", "encoder", "batch", "rate", "encoder_rate", "dropout", "device", "criterion"),
+    *("seed", "shards", "encoder", "batch", "rate", "encoder_rate", "dropout", "device", "criterion"),
 )
 RULES_DEFAULTS: dict[str, Any] = {"learner": "constraints", "labels": "none", "templates": "rules", "tags": "gold"}
 RULED = ("arc", NEURAL)  # the models that rules can train
 
 # What only linear models have, and what only networks have.
 _OF_LINEAR = (
-    *("clusters", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser", "runs"),
+    *("clusters", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser", "runs", "shards"),
 )
 _OF_NETWORKS = ("encoder", "batch", "rate", "encoder_rate", "dropout", "smoothing", "teacher", "device")
 
@@ -76,7 +76,9 @@ class Settings:
 
     `c` is the papers' C: the margin, or the weight of the data against w·w/2. `labels` are chosen `after` the tree (the
     default of the perceptrons), jointly with it (`joint`, the default of the learners by marginals), or not at all.
-    With several `runs`, which differ in the order of the sentences, the weights are averaged.
+    With several `runs`, which differ in the order of the sentences, the weights are averaged. On several `shards`, the
+    perceptrons mix their weights (`headway.learning.parameter_mixing`), and `eg` takes another way to the optimum; the
+    other learners find what they find on one.
 
     The higher-order models have `parts`, a table of templates beside those of the arcs; `decoding` during training, by
     the head `automata` alone or by `dual` decomposition; and a pruner that keeps, of a word's heads, those of at least
@@ -144,6 +146,9 @@ class Settings:
     )
     seed: int = setting(0, "Seed of everything random.", metavar="S", minimum=0)
     runs: int = setting(1, "Average N trainings that differ in the order of the sentences.", metavar="N", minimum=1)
+    shards: int = setting(
+        1, "Cut the sentences into N shards that are trained on at the same time.", metavar="N", minimum=1
+    )
     encoder: str = setting(
         LSTM,
         "Of a network: lstm, trained from scratch, or a folder with a pretrained encoder (config.json, tokenizer.json, "
@@ -220,6 +225,11 @@ class Settings:
             raise TrainingError(f"entropy_order is {order}; expected a number above 0, or inf")
         if not self.dropout < 1 or not self.smoothing < 1:
             raise TrainingError(f"dropout is {self.dropout}, smoothing {self.smoothing}; expected less than 1")
+        if self.shards > 1 and self.method in ("loglinear", "expected-loss") and self.optimiser in ("adagrad", "adam"):
+            raise TrainingError(
+                f"{self.optimiser} takes a few sentences at a time, which is no work for {self.shards} shards; "
+                "choose the optimiser lbfgs or cg"
+            )
         if not 0 < self.prune_threshold <= 1:
             raise TrainingError(f"prune_threshold is {self.prune_threshold}; expected a number above 0, at most 1")
 

@@ -23,7 +23,7 @@ from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import Monitor, Show
 from headway.learning.progress import Report, State
 from headway.named_models import path_of_model
-from headway.parallel import SERIAL, Executor, executor_for
+from headway.parallel import SERIAL, Executor, Workers, executor_for
 from headway.saved_values import numbers_in_range
 from headway.training.settings import NEURAL, Settings
 
@@ -48,11 +48,16 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Run:
-    """How a training is run: where the work is done, who is shown its progress, and what is kept to resume from."""
+    """How a training is run: where the work is done, who is shown its progress, and what is kept to resume from.
+
+    The `executor` is for pieces of work in this process. `workers`, where there are any, have shards of the data, and
+    do what is independent of the rest: folds of a jack-knife, several runs, trials of settings.
+    """
 
     executor: Executor = SERIAL
     show: Show | None = None
     checkpoint: Checkpoint | None = None
+    workers: Workers | None = None
 
     @classmethod
     def of(
@@ -61,10 +66,11 @@ class Run:
         show: Show | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         fingerprint: str = "",
+        workers: Workers | None = None,
     ) -> Run:
         """A run on so many threads, resumed from the folder `checkpoint` if there is anything in it."""
         kept = None if checkpoint is None else Checkpoint(Path(checkpoint), fingerprint)
-        return cls(executor_for(threads), show, kept)
+        return cls(executor_for(threads), show, kept, workers)
 
     def stage(self, name: str, make: Callable[[], T], save: Callable[[T], Saved], read: Callable[[Archive], T]) -> T:
         """What `make` gives; after an interruption, what it gave then."""
@@ -78,6 +84,22 @@ class Run:
         file.write(*save(made))
         return made
 
+    def has_stage(self, name: str) -> bool:
+        """Whether a stage is there from an earlier training."""
+        return self.checkpoint is not None and self.checkpoint.file(name).path.exists()
+
+    def monitor(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        shown: str | None = None,
+        dev: Callable[[Floats], float] | None = None,
+    ) -> Monitor:
+        """What watches the learner of a stage."""
+        file = None if self.checkpoint is None else self.checkpoint.file(name)
+        return Monitor(shown or name, settings.epochs or 1, settings.patience, dev, self.show, file)
+
     def fit(
         self,
         name: str,
@@ -89,9 +111,7 @@ class Run:
         dev: Callable[[Floats], float] | None = None,
     ) -> Monitor:
         """Run a learner as a stage, called `shown` in progress; the monitor has the best weights and the history."""
-        file = None if self.checkpoint is None else self.checkpoint.file(name)
-        passes = settings.epochs or 1
-        monitor = Monitor(shown or name, passes, settings.patience, dev, self.show, file)
+        monitor = self.monitor(name, settings, shown=shown, dev=dev)
         _require_range(monitor.watch(fit, size), name)
         return monitor
 

@@ -7,20 +7,21 @@ each stretch of them gets its tags from a tagger that was trained on the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from headway.archive import Archive
-from headway.features.clusters import NO_CLUSTERS, read_clusters
+from headway.features.clusters import NO_CLUSTERS, Clusters, read_clusters
 from headway.learning.monitor import Progress
 from headway.saved_values import column_values
 from headway.text.saved import segmenter_members, segmenter_of, tagger_members, tagger_of
 from headway.text.segmenter import Segmenter
-from headway.text.tagger import Tagger, TaggerReport, has_tags, jackknifed
+from headway.text.tagger import Tagger, TaggerReport, has_tags, jackknife_folds, jackknifed, tag_fold
 from headway.training.data import TrainingData, checksum
 from headway.training.settings import NEURAL, Settings
 from headway.training.stages import Run, Saved
@@ -71,11 +72,12 @@ def train_text_models(
     tagger = run.stage("tagger", learn_tagger, tagger_members, read_tagger)
 
     shown, made = _shown("jack-knife", run), set[int]()
+    elsewhere: dict[int, list[Sentence]] = {}
 
     def fold(number: int, held_out: Sequence[Sentence], tag: Callable[[], list[Sentence]]) -> list[Sentence]:
         def tagging() -> list[Sentence]:
             made.add(number)
-            return tag()
+            return elsewhere[number] if number in elsewhere else tag()
 
         return run.stage(f"jack-knife-{number}", tagging, _tag_members, partial(_with_tags, held_out))
 
@@ -84,9 +86,27 @@ def train_text_models(
             shown(number, folds, wrong)
 
     shows = None if shown is None else report
+    for number, held_out, found in _tagged_by_workers(train, clusters, settings.seed, run):
+        elsewhere[number] = found
+        fold(number, held_out, list)  # kept as soon as it is there
     tagged = jackknifed(train, clusters, seed=settings.seed, report=shows, stage=fold)
-    held_out = None if dev is None else tagger.tag(dev)
-    return TextModels(tagger, segmenter), TrainingData(tagged, held_out, tagger.tag(text), clusters, checksum(train))
+    gold = None if dev is None else tagger.tag(dev)
+    return TextModels(tagger, segmenter), TrainingData(tagged, gold, tagger.tag(text), clusters, checksum(train))
+
+
+def _tagged_by_workers(
+    train: Sequence[Sentence], clusters: Clusters, seed: int, run: Run
+) -> Iterator[tuple[int, Sequence[Sentence], list[Sentence]]]:
+    """The folds of the jack-knife that no earlier training has left, tagged at the same time, if there are workers."""
+    if run.workers is None or len(train) < 2:
+        return
+    folds = enumerate(jackknife_folds(train), start=1)
+    left = [(number, *fold) for number, fold in folds if not run.has_stage(f"jack-knife-{number}")]
+    if not left:
+        return
+    numbers, held_out, others = zip(*left, strict=True)
+    for place, found in run.workers.finished(tag_fold, held_out, others, repeat(clusters), repeat(seed)):
+        yield numbers[place], held_out[place], found
 
 
 def _tag_members(sentences: Sequence[Sentence]) -> Saved:

@@ -20,7 +20,7 @@ from headway.declared import settings_of
 from headway.errors import TrainingError
 from headway.learning.monitor import Monitor, Show
 from headway.models.protocol import TreeModel
-from headway.parallel import executor_for
+from headway.parallel import Workers, executor_for
 from headway.training.arc_trainer import prepare_arcs
 from headway.training.data import (
     Source,
@@ -32,7 +32,7 @@ from headway.training.data import (
     training_trees,
 )
 from headway.training.higher_order_trainer import prepare_parts
-from headway.training.preparation import Preparation, fit
+from headway.training.preparation import Fitted, Preparation, fit, fit_all
 from headway.training.settings import LSTM, NEURAL, LearnerName, Settings
 from headway.training.stages import Run
 from headway.training.text_models import TextModels, train_text_models
@@ -103,13 +103,16 @@ def tune(
     held_out: float = 0.1,
     threads: int = 1,
     show: Show | None = None,
+    workers: Workers | None = None,
     **settings: Any,
 ) -> Tuning:
     """Try every C of the grid; without `dev`, the last tenth of the training sentences is held out.
 
+    `workers` try several at the same time.
+
     For a network, `network_grid` has the values to try by the name of the setting: those of `NETWORK_GRIDS`.
     """
-    given, run = settings_of(Settings, settings), Run(executor_for(threads), show)
+    given, run = settings_of(Settings, settings), Run(executor_for(threads), show, workers=workers)
     given.require_trees(text=text is not None)
     base = given.complete()
     _require_grid(base, grid, network_grid)
@@ -136,10 +139,8 @@ def tune(
     prepared = _PREPARATIONS[base.model](data, base, run)
     trials: list[Trial] = []
     best: tuple[Trial, Settings, Monitor] | None = None
-    for chosen in tried:
-        started = time.monotonic()
-        monitor = fit(prepared, data, chosen, run)
-        for trial in _decodings(chosen, monitor, prepared, time.monotonic() - started):
+    for chosen, (_, monitor, seconds) in zip(tried, _fitted(prepared, data, tried, run), strict=True):
+        for trial in _decodings(chosen, monitor, prepared, seconds):
             trials.append(trial)
             if best is None or trial.uas > best[0].uas:
                 best = trial, chosen, monitor
@@ -147,6 +148,21 @@ def tune(
     trial, chosen, monitor = best
     model = prepared.finish(monitor, replace(chosen, projective=trial.projective), run)
     return Tuning(replace(chosen, epochs=trial.epochs), trial.projective, tuple(trials), model, text_models)
+
+
+def _fitted(prepared: Preparation, data: TrainingData, tried: Sequence[Settings], run: Run) -> Iterator[Fitted]:
+    """What was tried, in its order: by workers all at the same time, unless there are several runs of each."""
+    if tried[0].runs == 1:
+        yield from sorted(fit_all(prepared, data, [("parser", each) for each in tried], run), key=_number)
+        return
+    for number, chosen in enumerate(tried):
+        started = time.monotonic()
+        monitor = fit(prepared, data, chosen, run)
+        yield Fitted(number, monitor, time.monotonic() - started)
+
+
+def _number(fitted: Fitted) -> int:
+    return fitted.number
 
 
 def _require_grid(
