@@ -44,6 +44,7 @@ EXTRAS = {
     "cuda": "headway.torch.cuda",
     "triton": "headway.torch.triton",
     "fastapi": "headway.web",
+    "ray": "headway.ray",
 }
 MISSING = [name for extra, name in EXTRAS.items() if importlib.util.find_spec(extra) is None]
 LEFT_OUT = ("headway.__main__", "headway.spacy", *MISSING)

@@ -135,6 +135,10 @@ class TrainingError(HeadwayError, ValueError):
     """Training data or settings no model can be trained from."""
 
 
+class CorpusError(HeadwayError):
+    """A corpus that cannot be parsed to its end, or not into this folder. What is done stays done."""
+
+
 class ServerError(HeadwayError, OSError):
     """A server that cannot start: its port is taken, or its address is not this machine's."""
 
