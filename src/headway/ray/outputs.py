@@ -18,12 +18,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from headway.errors import printable
 from headway.extras import require_extra
-from headway.parsed import Parsed
 from headway.treebank.annotations import with_first_comments
+
+if TYPE_CHECKING:
+    from headway.parsed import Parsed
 
 Format = Literal["conllu", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("conllu", "jsonl", "parquet")

@@ -21,15 +21,14 @@ import os
 import platform
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from headway import __version__
 from headway.errors import HeadwayError
-from headway.pipeline import Parser
 from headway.ray.documents import Fields, Raw, documents
 from headway.ray.outputs import Format, Hashed, output_to
 from headway.ray.places import place_of
@@ -109,6 +108,8 @@ class ShardWorker:
     """Parses shards, one at a time."""
 
     def __init__(self, work: Work) -> None:
+        from headway.pipeline import Parser  # whoever leads the workers does without
+
         self._work = work
         self._parser = Parser.load(work.model, device=work.device)
         self._shard: _OpenShard | None = None
@@ -119,12 +120,18 @@ class ShardWorker:
 
     def begin(self, task: Task) -> Step | Failed:
         """Open a shard, in place of one that was not finished."""
-        self._shard = None
+        self.close()
         return _answer(lambda: self._open(task))
 
     def step(self) -> Step | Failed:
         """Parse the documents that were read, and read the next ones."""
         return _answer(self._step)
+
+    def close(self) -> None:
+        """Drop a shard that was not finished."""
+        if self._shard is not None:
+            self._shard.close()
+            self._shard = None
 
     def _open(self, task: Task) -> Step:
         self._shard = _OpenShard(task, self._work)
@@ -228,6 +235,13 @@ class _OpenShard:
                 self._errors = Hashed(self._place.create(self._errors_draft))
             self._errors.write(lines.encode())
 
+    def close(self) -> None:
+        """Close the drafts, as they are."""
+        self._groups.close()
+        for close in (self.output.close, self._file.file.close, *([self._errors.file.close] if self._errors else [])):
+            with suppress(OSError, ValueError):  # on a full disk, or closed already
+                close()
+
     def _entry(self) -> dict[str, Any]:
         """What the manifest says of the shard, once its drafts are on disk."""
         with _writing(self._draft):
@@ -249,7 +263,7 @@ class _OpenShard:
         }
 
 
-def _groups(task: Task, settings: Settings) -> Iterator[list[Raw]]:
+def _groups(task: Task, settings: Settings) -> Generator[list[Raw], None, None]:
     """The documents of each step."""
     fields = Fields(settings.field, settings.id_field)
     read = chain.from_iterable(documents(piece, settings.unit, fields) for piece in task.shard.pieces)
