@@ -20,6 +20,7 @@ import numpy as np
 
 from headway.archive import Archive
 from headway.arrays import TreeClass
+from headway.models.constraints import Constraints
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.stretches import StretchedDistribution
 from headway.parallel import Executor
@@ -39,7 +40,13 @@ class PoisonModel:
     task: ClassVar[Task] = "parsing"
     requires = frozenset({"words"})
 
-    def predict(self, given: Sequence[Sentence], options: Options, executor: Executor) -> list[Prediction]:
+    def predict(
+        self,
+        given: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Prediction]:
         return [self._tree(sentence) for sentence in given]
 
     def _tree(self, sentence: Sentence) -> Prediction:

@@ -1,4 +1,4 @@
-"""`parse-corpus` on a Ray cluster of several nodes, on this machine: workers, nodes and leaders are killed in earnest."""
+"""`parse-corpus` on a Ray cluster of several nodes, all on this machine: workers, nodes and leaders are killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -26,13 +25,13 @@ from headway.pipeline import Parser
 from headway.ray.corpus import parse_corpus
 from headway.ray.job import Progress
 from headway.ray.worker import Settings
+from tests.ray.cluster import actors, add_node, lose_node, one_machine
 from tests.ray.folders import contents, errors, manifest, sentence_ids
 from tests.ray.poison import FULL, save_poison, treebank
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 SETTINGS = Settings(shard_bytes=700)
 IDS = [f"s{number}" for number in range(1, 121)]
-STORE = 80 * 1024 * 1024  # bytes, the least that Ray takes
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +49,8 @@ def cluster(corpus: Path) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", path)
         patch.setenv(FULL, str(corpus / "full"))
-        head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE}
-        started = Cluster(initialize_head=True, head_node_args=head)
-        for _ in range(2):
-            started.add_node(num_cpus=1, object_store_memory=STORE)
-        ray.init(address=started.address, log_to_driver=False, logging_level="ERROR")
-        yield started
-        ray.shutdown()
-        started.shutdown()
+        with one_machine(nodes=2) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +91,8 @@ def test_the_cluster_does_what_one_machine_does(
 
 def test_a_killed_worker_is_replaced(corpus: Path, cluster: Cluster, whole: dict[str, bytes]) -> None:
     def kill() -> None:
-        for process in map(int, filter(str.isdecimal, os.listdir("/proc"))):
-            try:
-                name = Path(f"/proc/{process}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if name.startswith(b"ray::Actor"):
-                os.kill(process, signal.SIGKILL)
+        for process in actors(cluster):
+            os.kill(process, signal.SIGKILL)
 
     notes: list[str] = []
     run(corpus, "workers", show=once(kill), note=notes.append)
@@ -117,14 +105,13 @@ def test_a_lost_node_takes_nothing_with_it(corpus: Path, cluster: Cluster, whole
     notes: list[str] = []
 
     def lose() -> None:
-        cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
-        Thread(target=lambda: cluster.add_node(num_cpus=1, object_store_memory=STORE)).start()
+        lose_node(cluster, next(iter(cluster.worker_nodes)))
 
     run(corpus, "nodes", show=once(lose), note=notes.append)
     assert notes
     manifest(corpus / "nodes")
     assert contents(corpus / "nodes") == whole
-    cluster.wait_for_nodes()
+    add_node(cluster)
 
 
 def test_a_killed_leader_is_followed_by_the_same_command(

@@ -291,7 +291,7 @@ def test_the_folder_of_another_corpus_is_refused(corpus: Path, tmp_path: Path) -
         ),
         ({"inputs": []}, f"other inputs ({found[0].path} is missing now); restore them, or give another -o"),
         (
-            {"inputs": [*found, found[0]._replace(path="x")]},
+            {"inputs": [*found, more]},
             "other inputs (x is new); restore them, or give another -o",
         ),
     ):

@@ -190,9 +190,9 @@ def test_another_command_in_a_used_folder_is_refused(corpus: Path, whole: dict[s
 
 def test_two_at_once_are_refused(corpus: Path) -> None:
     given = [str(corpus / "a.conllu")], str(corpus / "twice")
-    with CorpusFolder(given[1], Identity("", "", Settings(), [])).claim():
-        with pytest.raises(CorpusError, match=r"twice: in use by another parse-corpus; wait for it, or give another"):
-            parse_corpus(*given, model=str(corpus / "poison.headway"))
+    used = pytest.raises(CorpusError, match=r"twice: in use by another parse-corpus; wait for it, or give another")
+    with CorpusFolder(given[1], Identity("", "", Settings(), [])).claim(), used:
+        parse_corpus(*given, model=str(corpus / "poison.headway"))
     assert not (corpus / "twice").exists()
 
 

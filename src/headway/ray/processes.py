@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import Any, cast
 
 from headway.errors import HeadwayError
 from headway.ray.pool import Answer, Lost
@@ -54,12 +54,11 @@ class Processes:
         """The answers in the pipes."""
         ends = {connection: worker for worker, (_, connection) in self._workers.items()}
         answers = []
-        for connection in wait(list(ends), seconds):
-            worker = ends[connection]  # type: ignore[index]  # all are connections
+        for connection in cast(list[Connection], wait(list(ends), seconds)):
             try:
-                answers.append(Answer(worker, connection.recv()))  # type: ignore[union-attr]
+                answers.append(Answer(ends[connection], connection.recv()))
             except (EOFError, ConnectionResetError):
-                answers.append(Answer(worker, Lost(self._cause(worker))))
+                answers.append(Answer(ends[connection], Lost(self._cause(ends[connection]))))
         return answers
 
     def stop(self, worker: int) -> None:
