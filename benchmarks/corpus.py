@@ -90,6 +90,12 @@ def peak_mb(process: int) -> float:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
+def cpu_seconds(process: int) -> float:
+    """The processor time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def below(process: int) -> list[int]:
     """The processes that a process started, and so on."""
     found = []
@@ -101,12 +107,12 @@ def below(process: int) -> list[int]:
 
 def watched(command: list[str], is_worker: Callable[[str], bool], roots: list[int]) -> dict[str, Any]:
     """Run a command; seconds, its own memory, and that of its largest worker below it or below `roots`."""
-    own, workers = 0.0, 0.0
+    own, workers, used = 0.0, 0.0, 0.0
     start = time.monotonic()
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "HEADWAY_QUIET": "1"})
     while running.poll() is None:
         with suppress(OSError, StopIteration):
-            own = max(own, peak_mb(running.pid))
+            own, used = max(own, peak_mb(running.pid)), cpu_seconds(running.pid)
         for process in {child for root in (running.pid, *roots) for child in _below(root)}:
             with suppress(OSError, StopIteration):
                 name = Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
@@ -115,7 +121,8 @@ def watched(command: list[str], is_worker: Callable[[str], bool], roots: list[in
     seconds = time.monotonic() - start
     if running.returncode:
         raise SystemExit(f"{' '.join(command)} failed with status {running.returncode}")
-    return {"seconds": round(seconds, 1), "leader_mb": round(own), "worker_mb": round(workers)}
+    memory = {"leader_mb": round(own), "worker_mb": round(workers)}
+    return {"seconds": round(seconds, 1), "leader_cpu_seconds": round(used, 1), **memory}
 
 
 def _below(process: int) -> list[int]:
@@ -140,24 +147,25 @@ def throughput(chosen: argparse.Namespace) -> dict[str, Any]:
     compile_kernels(work, model)
     target = work / "parse.conllu"
     found["parse"] = watched(headway("parse", model, text, "--threads", 2, "-o", target), lambda _: False, [])
-    words = sum(line[:1].isdigit() and b"-" not in line.split(b"\t")[0] for line in target.open("rb"))
+    with target.open("rb") as lines:
+        words = sum(line[:1].isdigit() and b"-" not in line.split(b"\t")[0] for line in lines)
     corpus = ["parse-corpus", text, "--documents", "paragraph", "--model", model]
-    new_folder(work / "local")
-    found["local"] = watched(
-        headway(*corpus, "-o", work / "local", "--local", 2), lambda name: "spawn_main" in name, []
-    )
-    with one_machine(nodes=2) as cluster:
-        raylets = [running.process.pid for node in cluster.worker_nodes for running in node.all_processes["raylet"]]
-        new_folder(work / "ray")
-        call = headway(*corpus, "-o", work / "ray", "--address", cluster.address)
-        found["ray"] = watched(call, lambda name: name.startswith("ray::Actor"), raylets)
-    for way in ("local", "ray"):
+    for way in chosen.ways:
+        new_folder(work / way)
+        call = headway(*corpus, "-o", work / way)
+        if way == "local":
+            found[way] = watched([*call, "--local", "2"], lambda name: "spawn_main" in name, [])
+        else:
+            with one_machine(nodes=2) as cluster:
+                raylets = [p.process.pid for node in cluster.worker_nodes for p in node.all_processes["raylet"]]
+                call += ["--address", cluster.address]
+                found[way] = watched(call, lambda name: name.startswith("ray::Actor"), raylets)
         totals = json.loads((work / way / "manifest.json").read_text("utf-8"))["totals"]
         if totals["words"] != words or totals["errors"]:
             raise SystemExit(f"{way}: {totals}, but headway parse finds {words} words")
     for result in found.values():
         result["words_per_second"] = round(words / result["seconds"])
-    for way in ("local", "ray"):
+    for way in chosen.ways:
         found[way]["share_of_parse"] = round(found["parse"]["seconds"] / found[way]["seconds"], 3)
         found[way]["more_mb_than_parse"] = found[way]["worker_mb"] - found["parse"]["leader_mb"]
         found[way]["met"] = found[way]["share_of_parse"] >= SHARE_BAR and found[way]["more_mb_than_parse"] <= MEMORY_BAR
@@ -299,6 +307,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="a folder for what is written")
     parser.add_argument("--model", default="fast", help="the linear one of this benchmark, or another")
     parser.add_argument("--megabytes", type=float, default=50.0)
+    parser.add_argument("--ways", nargs="+", choices=("local", "ray"), default=["local", "ray"])
     parser.add_argument("--count", type=int, default=1_000_000, help="documents")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -320,7 +329,8 @@ def main() -> None:
         **{"throughput": throughput, "documents": documents, "kills": kills}[chosen.what](chosen),
     }
     results = json.loads(chosen.output.read_text("utf-8")) if chosen.output.exists() else {}
-    results[f"{chosen.what}, {chosen.model}"] = found
+    size = f", {chosen.megabytes:g} MB" if chosen.what == "throughput" else ""
+    results[f"{chosen.what}, {chosen.model}{size}"] = found
     chosen.output.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     print(json.dumps(found, indent=1))
 

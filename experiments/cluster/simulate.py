@@ -1,6 +1,6 @@
 """How long a corpus takes on a cluster: a simulation of the scheduler, beside the formula of docs/sizing.md.
 
-    python experiments/cluster/simulate.py                     # prints the table; writes simulation.json beside this file
+    python experiments/cluster/simulate.py          # prints the table; writes simulation.json beside this file
 
 The scheduler is that of `headway.ray.job`: a shard goes to whoever is free; a worker that is lost has its shard begun
 again by another, from its beginning. Three things make a cluster slower than its cores:

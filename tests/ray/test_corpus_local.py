@@ -241,7 +241,9 @@ def test_text_becomes_documents_of_the_same_trees(parser: Path, tmp_path: Path, 
         data = [json.loads(line) for line in unpacked(path).splitlines()]
     else:
         data = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
-    assert [document["id"] for document in data] == ["in.jsonl:0", f"in.jsonl:{len(json.dumps({'text': TEXT})) + 15}"]
+    size = len(json.dumps({"text": TEXT}))
+    assert [document["id"] for document in data] == [f"in.jsonl:{offset}" for offset in (0, size + 1, size + 15)]
+    assert data[1]["sentences"] == []
     sentences = data[0]["sentences"]
     assert [sentence["head"] for sentence in sentences] == [parsed.heads[1:].tolist() for parsed in expected]
     for sentence, parsed in zip(sentences, expected, strict=True):

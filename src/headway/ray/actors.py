@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import tempfile
+import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +29,8 @@ from headway.errors import ArgumentError, HeadwayError
 from headway.ray.pool import Answer, Lost
 from headway.ray.worker import Failed, Ready, ShardWorker, Step, Task, Work
 
+_BETWEEN_LOOKS = 2.0  # seconds, at what the cluster has
+
 
 class Actors:
     """A pool of actors: `size` of them, or one for every core or GPU of the cluster."""
@@ -41,14 +45,17 @@ class Actors:
         self._class = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0, max_task_retries=0)(Actor)
         self._actors: dict[int, Any] = {}
         self._calls: dict[Any, int] = {}
-        self._started = 0
+        self._started = self._found = 0
+        self._looked = -math.inf
 
     @property
     def size(self) -> int:
         """As many as were asked for, or as there are cores or GPUs now; one at least, to wait for a node."""
         if self._given_size is not None:
             return self._given_size
-        return max(1, int(ray.cluster_resources().get(self._resource, 0)))
+        if time.monotonic() - self._looked > _BETWEEN_LOOKS:
+            self._looked, self._found = time.monotonic(), int(ray.cluster_resources().get(self._resource, 0))
+        return max(1, self._found)
 
     def start(self) -> int:
         """Ask for an actor; it starts when a node has room."""

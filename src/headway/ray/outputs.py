@@ -8,7 +8,8 @@ A document is data of one shape, a line of JSON or a row of Parquet:
 
 Every sentence has a list for each column of CoNLL-U, an entry for each word: `form`, `lemma`, `upos`, `xpos`, `feats`,
 `head` (0 for the root), `deprel`; for words of a text `start` and `end`, in characters of the document; with
-probabilities, `head_probability`. What is unknown is "_", as in CoNLL-U, or an empty list.
+probabilities, `head_probability`. What is unknown is "_", as in CoNLL-U, or an empty list. A document without words has
+no sentences; CoNLL-U has nothing to write for it.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class _OpenShard:
         parsed = [(raw.id, own) for raw, own in pairs if not own.reason]
         errors = [{"id": raw.id, "reason": own.reason, "source": raw.source} for raw, own in pairs if own.reason]
         with _writing(self._draft):
-            self.output.write([(id, own.sentences) for id, own in parsed if own.sentences])
+            self.output.write([(id, own.sentences) for id, own in parsed])
         if errors:
             self._write_errors("".join(f"{json.dumps(error)}\n" for error in errors))
         self._counts["documents"] += len(pairs)
