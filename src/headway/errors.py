@@ -139,6 +139,10 @@ class WorkerError(HeadwayError, RuntimeError):
     """Work that was given to another process or machine, and that could not be done there."""
 
 
+class CorpusError(HeadwayError):
+    """A corpus that cannot be parsed to its end, or not into this folder. What is done stays done."""
+
+
 class ServerError(HeadwayError, OSError):
     """A server that cannot start: its port is taken, or its address is not this machine's."""
 

@@ -19,6 +19,7 @@ from headway.cli import (
     models,
     package,
     parse,
+    parse_corpus,
     reproduce,
     serve,
     train,
@@ -82,6 +83,7 @@ app.command(epilog=_examples(*train.EXAMPLES))(train.train)
 app.command(epilog=_examples(*constrain.EXAMPLES))(constrain.constrain)
 app.command(epilog=_examples(*induce.EXAMPLES))(induce.induce)
 app.command(epilog=_examples(*parse.EXAMPLES))(parse.parse)
+app.command("parse-corpus", epilog=_examples(*parse_corpus.EXAMPLES))(parse_corpus.parse_corpus)
 app.command(epilog=_examples(*draw.EXAMPLES))(draw.draw)
 app.command(epilog=_examples(*evaluate.EXAMPLES))(evaluate.evaluate)
 app.command(epilog=_examples(*tune.EXAMPLES))(tune.tune)

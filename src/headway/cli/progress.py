@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from headway.cli.tables import counted as number_of
 
 if TYPE_CHECKING:
     import rich.progress
 
     from headway.learning.monitor import Progress, Show
     from headway.parsed import Parsed
+    from headway.ray.job import Progress as CorpusProgress
 
 _SENTENCES_BETWEEN_UPDATES = 256
 
@@ -47,6 +51,40 @@ def counted(parsed: Iterable[Parsed]) -> Iterator[Parsed]:
             if number % _SENTENCES_BETWEEN_UPDATES == 0:
                 bars.update(task, completed=words, rate=_rate(bars, task, words))
         bars.update(task, completed=words, rate=_rate(bars, task, words))
+
+
+@contextmanager
+def corpus_progress(*, always: bool = False) -> Iterator[Callable[[CorpusProgress], None]]:
+    """What to call with the progress of a corpus: it draws a bar of its shards. Nothing in a pipe, unless `always`."""
+    if not (always or sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+    shards, figures = TextColumn("{task.completed} of {task.total} shards"), TextColumn("{task.fields[figures]}")
+    with _bars(BarColumn(bar_width=24), shards, figures, TimeElapsedColumn()) as bars:
+        task = bars.add_task("parsing", total=None, figures="loading the model")
+
+        def show(progress: CorpusProgress) -> None:
+            bars.update(task, total=progress.shards, completed=progress.shards_done, figures=corpus_figures(progress))
+
+        yield show
+
+
+def corpus_figures(progress: CorpusProgress) -> str:
+    """Words, their rate, errors, workers and the time left.
+
+    >>> from headway.ray.job import Progress
+    >>> corpus_figures(Progress(9, 3, 120, 1, 34567, 5.0, 6913.4, 65.2, 2))
+    '34,567 words, 6,913 per second, 1 error, 2 workers, 0:01:05 left'
+    """
+    shown = [f"{progress.words:,} words", f"{progress.words_per_second:,.0f} per second"]
+    if progress.errors:
+        shown.append(number_of(progress.errors, "error"))
+    shown.append(number_of(progress.workers, "worker"))
+    if progress.left is not None:
+        shown.append(f"{timedelta(seconds=int(progress.left))} left")
+    return ", ".join(shown)
 
 
 class _Passes:
