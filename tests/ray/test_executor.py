@@ -22,7 +22,8 @@ import headway.ray
 from headway.errors import TrainingError, WorkerError
 from headway.learning import monitor
 from headway.learning.monitor import Progress
-from headway.processes import ATTEMPTS, Processes
+from headway.processes import ATTEMPTS
+from tests.copying_workers import CopyingWorkers
 from tests.models.toy_treebank import sentences
 from tests.test_processes import (
     dies,
@@ -124,10 +125,13 @@ class Watched:
 
 
 @pytest.mark.parametrize("name", ["lbfgs", "eg", "margin"])
-def test_trained_as_by_processes(executor: headway.ray.Executor, name: str) -> None:
+def test_trained_as_anywhere(executor: headway.ray.Executor, name: str) -> None:
     """Where shards are makes no difference, and where a gradient's are, neither does how many there are."""
     settings = settings_for(name, shards=2)
-    here, there = trained(settings, TRAIN, DEV, workers=Processes(2)), trained(settings, TRAIN, DEV, workers=executor)
+    here, there = (
+        trained(settings, TRAIN, DEV, workers=CopyingWorkers()),
+        trained(settings, TRAIN, DEV, workers=executor),
+    )
     np.testing.assert_array_equal(best(there), best(here))
     assert there.history == here.history
     if name == "lbfgs":
@@ -139,7 +143,7 @@ def test_trained_as_by_processes(executor: headway.ray.Executor, name: str) -> N
 def test_a_lost_worker_changes_nothing(executor: headway.ray.Executor, name: str) -> None:
     watched = Watched(executor)
     attacked = trained(settings_for(name, shards=2), TRAIN, DEV, None, watched.kill_one, watched)
-    whole = trained(settings_for(name, shards=2), TRAIN, DEV, workers=Processes(2))
+    whole = trained(settings_for(name, shards=2), TRAIN, DEV, workers=CopyingWorkers())
     np.testing.assert_array_equal(best(attacked), best(whole))
 
 
@@ -151,7 +155,7 @@ def test_lost_duals_are_in_the_checkpoint(
     with pytest.raises(TrainingError, match="a worker was lost"):
         trained(settings, TRAIN, DEV, tmp_path, watched.kill_one, watched)
     again = trained(settings, TRAIN, DEV, tmp_path, workers=executor)
-    np.testing.assert_array_equal(best(again), best(trained(settings, TRAIN, DEV, workers=Processes(2))))
+    np.testing.assert_array_equal(best(again), best(trained(settings, TRAIN, DEV, workers=CopyingWorkers())))
 
 
 def test_a_lost_node(cluster: Cluster, executor: headway.ray.Executor) -> None:

@@ -1,4 +1,4 @@
-"""Trainings on shards in processes, resumed and with processes that die; and other work that processes do."""
+"""Trainings on shards: equal to those on one, resumed, with processes that die; and other work that workers do."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from headway.processes import Processes
 from headway.training.settings import Settings
 from headway.training.tuning import tune
 from headway_papers import koo2007
+from tests.copying_workers import CopyingWorkers
 from tests.models.toy_treebank import sentences
 from tests.training.toy_trainings import settings_for, trained
 
-TWO = Processes(2)
+TWO = CopyingWorkers()
+PROCESSES = Processes(2)
 TRAIN = sentences(24, 1)
 DEV = sentences(8, 2)
 
@@ -74,7 +76,6 @@ def test_resumed_bit_for_bit(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     whole = trained(settings, TRAIN, DEV, workers=TWO)
     with pytest.raises(KeyboardInterrupt):
         trained(settings, TRAIN, DEV, tmp_path, Interrupting(2, interrupt), TWO)
-    assert not active_children()
     again = trained(settings, TRAIN, DEV, tmp_path, workers=TWO)
     np.testing.assert_array_equal(best(again), best(whole))
     assert again.history == whole.history
@@ -86,9 +87,10 @@ def test_resumed_bit_for_bit(name: str, tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_process_that_dies_changes_nothing(name: str) -> None:
     settings = settings_for(name, shards=2)
     whole = trained(settings, TRAIN, DEV, workers=TWO)
-    attacked = trained(settings, TRAIN, DEV, None, Interrupting(2, kill_one), TWO)
+    attacked = trained(settings, TRAIN, DEV, None, Interrupting(2, kill_one), PROCESSES)
     np.testing.assert_array_equal(best(attacked), best(whole))
     assert attacked.history == whole.history
+    assert not active_children()
 
 
 def test_lost_duals_end_the_training_and_the_checkpoint_has_them(
@@ -98,7 +100,7 @@ def test_lost_duals_end_the_training_and_the_checkpoint_has_them(
     settings = settings_for("eg", shards=2)
     whole = trained(settings, TRAIN, DEV, workers=TWO)
     with pytest.raises(TrainingError, match="a worker was lost, and the duals of its sentences with it"):
-        trained(settings, TRAIN, DEV, tmp_path, Interrupting(3, kill_one), TWO)
+        trained(settings, TRAIN, DEV, tmp_path, Interrupting(3, kill_one), PROCESSES)
     again = trained(settings, TRAIN, DEV, tmp_path, workers=TWO)
     np.testing.assert_array_equal(best(again), best(whole))
 
@@ -133,7 +135,7 @@ def test_a_whole_parser_on_shards(model: str) -> None:
     """Labels included: as good as one trained in one piece, on a language that both learn."""
     settings = {"model": model, "learner": "margin", "epochs": 4, "tags": "gold"}
     one = Parser.train(TRAIN, DEV, **settings)
-    two = Parser.train(TRAIN, DEV, shards=2, **settings)
+    two = Parser.train(TRAIN, DEV, shards=2, workers=TWO, **settings)
     scores = [max(entry["dev"] for entry in parser.model.about["history"]) for parser in (one, two)]
     assert abs(scores[0] - scores[1]) < 5
     assert scores[1] > 80
@@ -144,7 +146,7 @@ def test_a_grammar_by_em_on_shards_is_the_same() -> None:
     projective = sentences(20, 3, crossing=False)
     settings = {"method": "em", "states": 2, "iterations": 3, "labels": "none"}
     one = Parser.induce(projective, **settings)
-    two = Parser.induce(projective, shards=2, **settings)
+    two = Parser.induce(projective, shards=2, workers=TWO, **settings)
     np.testing.assert_array_equal(one.model.grammar.operators.operators, two.model.grammar.operators.operators)
 
 
