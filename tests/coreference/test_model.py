@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from headway.arrays import Ints
 from headway.coreference import Document
 from headway.coreference.antecedents import Sieves
 from headway.coreference.coding import MentionCoder
+from headway.coreference.mention_finder import MentionFinder, SpanFeatures
 from headway.coreference.model import CoreferenceModel
 from headway.coreference.pair_features import PairFeatures, parse_pair_templates, stretch
 from headway.coreference.resolver import Resolver
@@ -196,3 +198,65 @@ def test_damage_is_an_error_of_lookup_or_value(name: str) -> None:
     DAMAGE[name](data)
     with pytest.raises((KeyError, TypeError, ValueError)):
         CoreferenceModel.from_archive(Archive(CoreferenceModel.kind, data, archive.arrays))
+
+
+# A model that has learnt to find mentions
+
+
+@cache
+def finding() -> CoreferenceModel:
+    features = SpanFeatures.compile([("h.upos", "h.label"), ("s.rule",)], [6, 2])
+    weights = np.random.default_rng(2).normal(size=features.size).astype(np.float32).astype(np.float64)
+    return replace(model(), finder=MentionFinder(features, weights, -0.25))
+
+
+def test_the_finder_is_saved_and_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "toy.headway"
+    save_archive(finding().to_archive(), path)
+    found = CoreferenceModel.from_archive(load_archive(path, CoreferenceModel.kind)).finder
+    expected = finding().finder
+    assert found is not None
+    assert expected is not None
+    assert (found.features.templates, found.features.bits) == (expected.features.templates, expected.features.bits)
+    assert found.threshold == expected.threshold
+    for seed in range(30, 40):
+        sentences = random_document(seed).sentences
+        assert found.find(sentences) == expected.find(sentences)
+
+
+def test_the_description_of_a_finder() -> None:
+    found = finding().describe()
+    assert ("mentions", "given, or found by a learnt model") in found.rows
+    assert ("mentions", "given, or found by rules") in model().describe().rows
+    pairs, spans = found.tables
+    assert pairs == model().describe().tables[0]
+    assert spans.rows == (("spans: 2 templates", "weights"), ("h.upos h.label", "64"), ("s.rule", "4"), ("all", "68"))
+    assert found.data["weights"] == model().features.size + 68
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data["finder"].pop("bits"),
+        lambda data: put(data, "finder", None),
+        lambda data: put(data, "finder", "templates", 0, "p.head"),
+        lambda data: put(data, "finder", "bits", 0, 7),
+        lambda data: put(data, "finder", "threshold", float("nan")),
+        lambda data: put(data, "finder", "threshold", "0"),
+    ],
+)
+def test_a_damaged_finder(damage: Callable[[dict[str, Any]], Any]) -> None:
+    archive = finding().to_archive()
+    data = json.loads(json.dumps(archive.data))
+    damage(data)
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        CoreferenceModel.from_archive(Archive(CoreferenceModel.kind, data, archive.arrays))
+
+
+def test_weights_no_finder_has() -> None:
+    archive = finding().to_archive()
+    for weights in (None, np.zeros(3, np.float32), np.full(68, np.inf, np.float32)):
+        arrays = {name: array for name, array in archive.arrays.items() if name != "finder_weights"}
+        arrays |= {} if weights is None else {"finder_weights": weights}
+        with pytest.raises((KeyError, ValueError)):
+            CoreferenceModel.from_archive(Archive(CoreferenceModel.kind, archive.data, arrays))

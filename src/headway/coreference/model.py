@@ -57,28 +57,32 @@ class CoreferenceModel:
 
     def describe(self) -> Description:
         """Its sieves, its templates and the size of their blocks, and what it says of itself."""
-        names = [" ".join(template) for template in self.features.templates]
-        sizes = [1 << bits for bits in self.features.bits]
-        pairs = list(zip(names, sizes, strict=True))
-        heading = (f"pairs: {len(pairs)} templates", "weights")
+        features: dict[str, PairFeatures | SpanFeatures] = {"pairs": self.features}
+        if self.finder is not None:
+            features["spans"] = self.finder.features
+        blocks = {name: _blocks(each) for name, each in features.items()}
+        size = sum(each.size for each in features.values())
         near = f"distance in mentions {self.sieves.mentions}, of pronouns in sentences {self.sieves.sentences}"
         return Description(
             rows=(
                 ("model", self.kind),
                 ("antecedents", f"{near}; further if they match"),
                 ("mentions", "given, or found by " + ("rules" if self.finder is None else "a learnt model")),
-                ("weights", str(self.features.size)),
+                ("weights", str(size)),
             ),
-            tables=(Table((heading, *((name, str(size)) for name, size in pairs), ("all", str(self.features.size)))),),
+            tables=tuple(_table(name, some) for name, some in blocks.items()),
             data={
                 "model": self.kind,
                 "about": dict(self.about),
                 "sieves": asdict(self.sieves),
                 "values": {attribute: len(values) for attribute, values in self.coder.values.items()},
-                "weights": self.features.size,
-                "templates": {"pairs": [{"template": name, "weights": size} for name, size in pairs]},
+                "weights": size,
+                "templates": {
+                    name: [{"template": template, "weights": weights} for template, weights in some]
+                    for name, some in blocks.items()
+                },
             },
-            templates={"pairs": tuple(f"{name} | -" for name in names)},
+            templates={"pairs": tuple(f"{template} | -" for template, _ in blocks["pairs"])},
         )
 
     def to_archive(self) -> Archive:
@@ -117,6 +121,18 @@ def predicted_heads(features: PairFeatures, weights: Floats, coded: CodedDocumen
     if features.of_clusters:
         return heads_left_to_right(features, weights, coded, antecedents)
     return best_heads(features.score(weights, stretch(coded, antecedents)), antecedents)
+
+
+def _blocks(features: PairFeatures | SpanFeatures) -> list[tuple[str, int]]:
+    """The templates, and how many weights each has."""
+    names = (" ".join(template) for template in features.templates)
+    return [(name, 1 << bits) for name, bits in zip(names, features.bits, strict=True)]
+
+
+def _table(name: str, blocks: Sequence[tuple[str, int]]) -> Table:
+    heading = (f"{name}: {len(blocks)} templates", "weights")
+    total = ("all", str(sum(size for _, size in blocks)))
+    return Table((heading, *((template, str(size)) for template, size in blocks), total))
 
 
 def _templates(data: Mapping[str, Any]) -> list[Template]:
