@@ -46,6 +46,11 @@ class Corpus:
         parts = (list(read_treebank(path, format="conllx"))[:most] for path in cls.files(data, language))
         return cls(language, *parts)
 
+    @classmethod
+    def read_ud(cls, folder: Path, language: str) -> Corpus:
+        """A treebank of UD, without its development sentences."""
+        return cls(language, *(list(read_treebank(_ud_file(folder, part))) for part in ("train", "test")))
+
     @staticmethod
     def files(data: Path, language: str) -> tuple[Path, Path]:
         """The training and the test file of a language."""
@@ -138,3 +143,10 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 def _file(folder: Path, name: str) -> Path | None:
     return next((path for path in sorted(folder.glob(f"{name}.conll*")) if path.is_file()), None)
+
+
+def _ud_file(folder: Path, part: str) -> Path:
+    path = next(iter(sorted(folder.glob(f"*-ud-{part}.conllu*"))), None)
+    if path is None:
+        raise TreebankError(f"no *-ud-{part}.conllu[.gz] there; give the folder that has conllx and ud", str(folder))
+    return path
