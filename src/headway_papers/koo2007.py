@@ -39,6 +39,8 @@ from headway_papers.corpora import (
     test_once,
     write_json,
 )
+from headway_papers.koo2007_figure import draw
+from headway_papers.koo2010_figures import require_matplotlib
 from headway_papers.markdown import markdown_table
 
 # L-BFGS can stand still for several steps before it goes on
@@ -78,7 +80,8 @@ PAPER_DATA: dict[str, tuple[float, int, int, int]] = {
 
 
 def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: bool, threads: int, say: Say) -> None:
-    """Train what is not there yet, and write `tables.md`; `quick` takes one C, three passes, 300 sentences."""
+    """Train what is not there yet; write `tables.md` and draw; `quick` takes one C, three passes, 300 sentences."""
+    require_matplotlib()
     results = output / ("quick" if quick else "results")
     for language in chosen_languages(data, languages):
         corpus = Corpus.read(data, language, 300 if quick else None)
@@ -90,6 +93,9 @@ def run(data: Path, output: Path, *, languages: Sequence[str] | None, quick: boo
                     pass
     tables = tables_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(tables, encoding="utf-8")
+    measured = output / "convergence.json"
+    converged = json.loads(measured.read_text("utf-8")) if measured.exists() else None
+    draw(tested_cells(results), converged, output / f"{'quick-' if quick else ''}convergence.svg")
     say(tables)
 
 
@@ -215,10 +221,15 @@ def made(folder: Path) -> Path:
     return folder
 
 
+def tested_cells(results: Path) -> dict[str, Any]:
+    """The cells whose search for C is over, by their names."""
+    read = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-*-*.json"))}
+    return {name: cell for name, cell in read.items() if "uas" in cell}
+
+
 def tables_text(results: Path) -> str:
     """Tables 1 to 3 and the sign test, from the files there are; the paper's figures in brackets."""
-    read = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*-*-*.json"))}
-    cells = {name: cell for name, cell in read.items() if "uas" in cell}  # the others are still searched for their C
+    cells = tested_cells(results)
     languages = sorted({name.rsplit("-", 2)[0] for name in cells})
     about = {language: json.loads((results / f"{language}.json").read_text("utf-8")) for language in languages}
     tables = [
