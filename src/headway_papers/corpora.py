@@ -28,6 +28,8 @@ HELD_OUT = 0.1
 RENAMED = {"trainings": "runs", "threshold": "prune_threshold"}
 # Settings of text without trees, which results without such text have as they were written out then.
 WITHOUT_TEXT = {"entropy_weight": 0.03, "entropy_order": 1.0}
+# Results older than this setting were computed with gold tags.
+OLDER = {"tags": "gold"}
 
 Say = Callable[[str], None]
 
@@ -103,7 +105,7 @@ def result_signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[fl
 
 
 def is_done(path: Path, signed: dict[str, Any]) -> bool:
-    """Whether there is a result with this signature; settings it does not mention had their defaults."""
+    """Whether there is a result with this signature; settings it does not mention had their defaults of then."""
     if not path.exists():
         return False
     found = json.loads(path.read_text("utf-8")).get("signature")
@@ -111,7 +113,7 @@ def is_done(path: Path, signed: dict[str, Any]) -> bool:
 
 
 def _complete(signed: Mapping[str, Any]) -> dict[str, Any]:
-    return {**signed, "settings": {**asdict(Settings()), **renamed(signed.get("settings", {}))}}
+    return {**signed, "settings": {**asdict(Settings()), **OLDER, **renamed(signed.get("settings", {}))}}
 
 
 def renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
