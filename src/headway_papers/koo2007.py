@@ -315,14 +315,17 @@ def _non_projective(language: str, learner: LearnerName, cells: dict[str, Any]) 
 
 
 def _searches(languages: Sequence[str], cells: dict[str, Any]) -> str:
-    """What each C reached on the held-out sentences."""
+    """What each C reached on the held-out sentences, and whether the best has a worse one on either side."""
     rows = []
     for language, (learner, name), kind in product(languages, COLUMNS[1:], ("p", "np")):
         cell = cells.get(f"{language}-{learner}-{kind}")
         if cell is not None:
-            tried = (f"{trial['uas']:.2f} ({trial['c']:g})" for trial in best_decodings(cell["trials"]))
-            rows.append([language, f"{name}, {kind}", ", ".join(tried), f"{cell['c']:g}", str(cell["passes"])])
-    header = ["language", "learner", "held-out UAS (C)", "C", "passes"]
+            best = best_decodings(cell["trials"])
+            tried = (f"{trial['uas']:.2f} ({trial['c']:g})" for trial in best)
+            is_inside = min(trial["c"] for trial in best) < cell["c"] < max(trial["c"] for trial in best)
+            chosen = [f"{cell['c']:g}", str(cell["passes"]), "yes" if is_inside else "no"]
+            rows.append([language, f"{name}, {kind}", ", ".join(tried), *chosen])
+    header = ["language", "learner", "held-out UAS (C)", "C", "passes", "C between others"]
     return markdown_table("## C, chosen on held-out data", header, rows)
 
 
