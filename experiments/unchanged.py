@@ -65,7 +65,11 @@ def dutch_perceptron(data: Path) -> Iterator[Figure]:
     """koo2007's cheapest Dutch cell: the perceptron, projective."""
     committed = _read("koo2007/results/dutch-perceptron-p.json")
     corpus = Corpus.read(data / "conllx", "dutch")
-    now = koo2007.tuned_and_tested(corpus, _settings(committed), committed["signature"]["grid"], 1)
+    with TemporaryDirectory() as folder:
+        cell = koo2007.Cell(corpus, "perceptron", True, Path(folder), False, 1)
+        while cell.advance(_quiet):
+            pass
+        now = _read(f"{folder}/results/{cell.name}.json")
     yield from _same(("uas", "validation", "passes", "right", "history"), committed, now)
 
 

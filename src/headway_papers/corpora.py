@@ -29,6 +29,8 @@ HELD_OUT = 0.1
 RENAMED = {"trainings": "runs", "threshold": "prune_threshold"}
 # Settings of text without trees, which results without such text have as they were written out then.
 WITHOUT_TEXT = {"entropy_weight": 0.03, "entropy_order": 1.0}
+# Results older than this setting were computed with gold tags.
+OLDER = {"tags": "gold"}
 
 Say = Callable[[str], None]
 
@@ -46,6 +48,11 @@ class Corpus:
         """The first `most` sentences of each file, or all."""
         parts = (list(read_treebank(path, format="conllx"))[:most] for path in cls.files(data, language))
         return cls(language, *parts)
+
+    @classmethod
+    def read_ud(cls, folder: Path, language: str) -> Corpus:
+        """A treebank of UD, without its development sentences."""
+        return cls(language, *(list(read_treebank(_ud_file(folder, part))) for part in ("train", "test")))
 
     @staticmethod
     def files(data: Path, language: str) -> tuple[Path, Path]:
@@ -99,7 +106,7 @@ def result_signature(corpus: Corpus, settings: dict[str, Any], grid: Sequence[fl
 
 
 def is_done(path: Path, signed: dict[str, Any]) -> bool:
-    """Whether there is a result with this signature; settings it does not mention had their defaults."""
+    """Whether there is a result with this signature; settings it does not mention had their defaults of then."""
     if not path.exists():
         return False
     found = json.loads(path.read_text("utf-8")).get("signature")
@@ -107,7 +114,7 @@ def is_done(path: Path, signed: dict[str, Any]) -> bool:
 
 
 def _complete(signed: Mapping[str, Any]) -> dict[str, Any]:
-    return {**signed, "settings": {**asdict(Settings()), **renamed(signed.get("settings", {}))}}
+    return {**signed, "settings": {**asdict(Settings()), **OLDER, **renamed(signed.get("settings", {}))}}
 
 
 def renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,3 +153,10 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 
 def _file(folder: Path, name: str) -> Path | None:
     return next((path for path in sorted(folder.glob(f"{name}.conll*")) if path.is_file()), None)
+
+
+def _ud_file(folder: Path, part: str) -> Path:
+    path = next(iter(sorted(folder.glob(f"*-ud-{part}.conllu*"))), None)
+    if path is None:
+        raise TreebankError(f"no *-ud-{part}.conllu[.gz] there; give the folder that has conllx and ud", str(folder))
+    return path

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from headway.errors import TreebankError
 from headway.evaluation import evaluate, sign_test
 from headway.pipeline import Parser
 from headway.text.tagger import Tagger
-from headway.training.tuning import tune
+from headway.training.tuning import Trial, Tuning, tune
 from headway_papers import corpora, fernandes2012, first_order, koo2007, koo2010
 from headway_papers.corpora import Corpus
 from tests.models.toy_treebank import sentences
@@ -53,6 +55,7 @@ def test_koo2007_makes_every_cell_and_the_tables(koo: Path) -> None:
     assert f"{cell['uas']:.2f} (78.83)" in tables  # ours, and the paper's beside it
     assert "| toyish |" in tables
     assert tables.count("## Table") == 3
+    assert "<svg" in (koo / "quick-convergence.svg").read_text("utf-8")
 
 
 def test_koo2007_chooses_on_held_out_data_and_tests_that_model(koo: Path, data: Path) -> None:
@@ -60,7 +63,8 @@ def test_koo2007_chooses_on_held_out_data_and_tests_that_model(koo: Path, data: 
     corpus = Corpus.read(data, "toyish")
     assert not corpus.single_root
     tuning = tune(corpus.train, grid=cell["signature"]["grid"], **cell["signature"]["settings"])
-    parser = Parser.of(tuning.model, tuning.text_models)
+    Parser.of(tuning.model, tuning.text_models).save(koo / "single-precision.headway")
+    parser = Parser.load(koo / "single-precision.headway")
     scores = evaluate(corpus.test, [found.sentence for found in parser.parse(corpus.test)])
     assert cell["uas"] == scores.uas_no_punct
     assert cell["right"] == scores.per_sentence_no_punct.heads.tolist()
@@ -80,7 +84,8 @@ def test_koo2007_table_3_goes_by_held_out_scores_and_the_sign_test_by_sentence(k
     ours, theirs = ([x for language in ("dutch", "toyish") for x in chosen(language, name)["right"]]
                     for name in ("eg", "perceptron"))  # fmt: skip
     test = sign_test(ours, theirs)
-    assert f"Max-margin: better on {test.wins}, worse on {test.losses}" in tables
+    shown = f"| {test.wins} | {test.losses} | {test.p_value:.2g} |"
+    assert f"| Max-margin | chosen on held-out data | dutch, toyish {shown}" in tables
 
 
 def test_published_figures_are_with_gold_tags(koo: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +109,53 @@ def test_published_figures_are_with_gold_tags(koo: Path, data: Path, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             run(data, data / "elsewhere", languages=["toyish"], say=lambda line: None, **OPTIONS)
     assert given == ["gold"] * 4
+
+
+def test_koo2007_searches_until_the_best_c_lies_between_two_others(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A C at a time, whatever was interrupted; only the model of the best is tested, and once."""
+    scores = {0.01: 60.0, 0.03: 70.0, 0.1: 80.0, 0.3: 75.0}
+    trained: list[float] = []
+    tested: list[int] = []
+
+    def trial(train: Any, *, grid: tuple[float, ...], **settings: Any) -> Tuning:
+        trained.extend(grid)
+        found = tune(train, grid=grid, **{**settings, "epochs": 1})
+        trials = tuple(replace(each, uas=scores[grid[0]] - each.projective) for each in found.trials)
+        return replace(found, trials=trials)
+
+    def parsed(*given: Any) -> Any:
+        tested.append(1)
+        return corpora.test_once(*given)
+
+    monkeypatch.setattr(koo2007, "tune", trial)
+    monkeypatch.setattr(koo2007, "test_once", parsed)
+    for _ in range(4):  # each in a process of its own
+        assert koo2007.Cell(Corpus.read(data, "toyish"), "eg", False, tmp_path, False, 1).advance(lambda _: None)
+    found = json.loads((tmp_path / "results" / "toyish-eg-np.json").read_text("utf-8"))
+    assert (trained, tested, found["c"], found["validation"]) == ([0.03, 0.1, 0.3], [1], 0.1, 80.0)
+    assert found["signature"]["grid"] == [0.03, 0.1, 0.3]
+    assert not koo2007.Cell(Corpus.read(data, "toyish"), "eg", False, tmp_path, False, 1).advance(lambda _: None)
+
+
+def test_koo2007_keeps_a_test_where_another_c_is_no_better(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for results from before, of fewer values of C."""
+    cell = koo2007.Cell(Corpus.read(data, "toyish"), "eg", True, tmp_path, True, 1)
+    while cell.advance(lambda _: None):
+        pass
+    path = tmp_path / "quick" / "toyish-eg-p.json"
+    before = json.loads(path.read_text("utf-8"))
+    monkeypatch.setattr(koo2007, "test_once", lambda *_: pytest.fail("tested again"))
+    worse = {**before["trials"][0], "c": 0.1, "uas": before["validation"]}
+    monkeypatch.setattr(koo2007, "tune", lambda *_, **__: SimpleNamespace(trials=(Trial(**worse),), settings=None))
+    tried = cell._tried(0.1, before)
+    assert {name: tried[name] for name in before if name not in ("signature", "trials")} == {
+        name: before[name] for name in before if name not in ("signature", "trials")
+    }
+    assert [trial["c"] for trial in tried["trials"]] == [0.03, 0.1] == tried["signature"]["grid"]
 
 
 def test_koo2007_computes_nothing_twice(koo: Path, data: Path) -> None:

@@ -25,6 +25,7 @@ EXAMPLES = (
     "headway reproduce english --data data/UD_English-EWT --language linear",
     "headway reproduce english --data data/UD_English-EWT --language en --encoder minilm --teacher mpnet --text t.txt",
     "headway reproduce fernandes2012 --data data/conllx --quick -o /tmp/fernandes2012",
+    "headway reproduce fernandes2012/partial --data data --language hungarian",
     "headway reproduce fernandes2012/coreference --data data/UD_English-GUM",
     "headway reproduce neural --data data --encoder minilm --processes 8",
     "headway reproduce annotation --data data --language danish",
@@ -77,15 +78,15 @@ def reproduce(
             file_okay=False,
             help="A folder with one folder per language; for druck2009, of UD treebanks; for luque2012, with "
             "wsj-sample and ud; for english, UD English-EWT; for fernandes2012/coreference, UD English-GUM; for "
-            "neural and annotation, with conllx and ud.",
+            "fernandes2012/partial, neural and annotation, with conllx and ud.",
         ),
     ],
     language: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LANGUAGE",
-            help="A language (english: a parser; fernandes2012/coreference: kept, removed or found; neural, "
-            "annotation: a treebank); may be repeated.",
+            help="A language (english: a parser; fernandes2012/coreference: kept, removed or found; "
+            "fernandes2012/partial, neural, annotation: a treebank); may be repeated.",
             show_default="all that are there",
         ),
     ] = None,
