@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import ShapeError
-from headway.learning.modifier_trie import ModifierTrie
+from headway.learning.modifier_trie import ModifierTrie, first_without_tree
 from tests.learning.sequences_oracle import Trees, random_trees, trie_of
 
 
@@ -114,3 +114,22 @@ def test_arrays_that_are_no_trees_are_refused(
 ) -> None:
     with pytest.raises(ShapeError, match=message):
         ModifierTrie.of(3, np.array(lengths), np.array(symbols), np.array(heads))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6))
+def test_the_first_sentence_without_a_tree_is_found(seed: int, count: int) -> None:
+    """Against walking up from every word; a word without a head (-1) is no tree either."""
+    rng = np.random.default_rng(seed)
+    sentences = [[-1, *rng.integers(-1, n + 1, n).tolist()] for n in rng.integers(0, 4, count).tolist()]
+    wrong = [b for b, heads in enumerate(sentences) if not all(climbs(heads, m) for m in range(1, len(heads)))]
+    lengths = np.array([len(heads) - 1 for heads in sentences])
+    assert first_without_tree(lengths, np.array([h for heads in sentences for h in heads])) == (wrong or [-1])[0]
+
+
+def climbs(heads: list[int], word: int) -> bool:
+    """Whether going from head to head leads from a word to the root."""
+    for _ in heads:
+        word = heads[word]
+        if word <= 0:
+            return word == 0
+    return False

@@ -156,9 +156,11 @@ def shape(form: str) -> str:
     return "".join(kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before)
 
 
-def fine_tags(sentence: Sentence) -> list[str]:
+def fine_tags(sentence: Sentence) -> Sequence[str]:
     """The language's own tags; the universal one where a word has none, as in many UD treebanks."""
-    return list(map(_fine_tag, sentence.upos, sentence.xpos))
+    if "_" not in sentence.xpos:
+        return sentence.xpos
+    return tuple(map(_fine_tag, sentence.upos, sentence.xpos))
 
 
 def _fine_tag(upos: str, xpos: str) -> str:

@@ -18,7 +18,8 @@ import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.errors import ShapeError
-from headway.inference.jit import kernel
+from headway.inference.heads import tree_in_class
+from headway.inference.jit import kernel, part
 
 _EMPTY = -1
 _MIX = np.int64(-7046029254386353131)  # the golden ratio in 64 bits: the middle bits of a product depend on all below
@@ -93,21 +94,51 @@ class ModifierTrie:
 
 
 @kernel
+def first_without_tree(lengths: Ints, heads: Ints) -> int:
+    """The number of the first sentence in which not every word has a head and reaches the root; -1 if there is none.
+
+    `heads` are those of the nodes of one sentence after the other, each root's -1 first.
+    """
+    mark, first = np.empty(1, np.int64), 0
+    for b in range(len(lengths)):
+        n = lengths[b]
+        if n + 1 > len(mark):
+            mark = np.empty(2 * (n + 1), np.int64)
+        own = heads[first : first + n + 1]
+        for m in range(1, n + 1):
+            if own[m] < 0:
+                return b
+        if not tree_in_class(own, False, False, mark[: n + 1]):
+            return b
+        first += n + 1
+    return -1
+
+
+@kernel
 def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    """The nodes in the order in which they are first met: tree, parent, symbol, through, ends of each."""
-    roots = 2 * size
-    most = roots + len(symbols)
-    trees, parents, labels = np.empty(most, np.int64), np.full(most, -1), np.zeros(most, np.int64)
-    through, ends = np.zeros(most), np.zeros(most)
-    trees[:roots] = np.arange(roots)
-    slots = 16
-    while slots < 2 * most:
-        slots *= 2
+    """The nodes in the order in which they are first met: tree, parent, symbol, through, ends of each.
+
+    Nodes and hash table grow as they fill: there are far fewer prefixes than words, and small tables stay in the cache.
+    """
+    nodes = 2 * size
+    room, slots = nodes, 16
+    trees, parents, labels = np.arange(room), np.full(room, -1), np.zeros(room, np.int64)
+    through, ends = np.zeros(room), np.zeros(room)
     table = np.full(slots, _EMPTY)
-    nodes, first = roots, 0
+    at = np.empty((1, 2), np.int64)  # where each half of each head stands
+    first = 0
     for n in lengths:
+        if nodes + n > room:
+            room = 2 * (nodes + n)
+            trees, parents, labels = _grown(trees, room), _grown(parents, room), _grown(labels, room)
+            through, ends = _grown(through, room), _grown(ends, room)
+        if 2 * room > slots:
+            while 2 * room > slots:
+                slots *= 2
+            table = _hashed(parents[:nodes], labels[:nodes], size, slots)
+        if n + 1 > len(at):
+            at = np.empty((2 * (n + 1), 2), np.int64)
         word, head = symbols[first : first + n], heads[first : first + n]
-        at = np.empty((n + 1, 2), np.int64)  # where each half of each head stands
         at[0, 0], at[0, 1] = 0, 1
         for h in range(1, n + 1):
             at[h, 0], at[h, 1] = 2 * word[h - 1], 2 * word[h - 1] + 1
@@ -137,6 +168,26 @@ def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints,
             ends[at[h, 1]] += 1
         first += n
     return trees[:nodes], parents[:nodes], labels[:nodes], through[:nodes], ends[:nodes]
+
+
+@part
+def _grown(values: np.ndarray, room: int) -> np.ndarray:
+    """The same values with zeros behind them."""
+    grown = np.zeros(room, values.dtype)
+    grown[: len(values)] = values
+    return grown
+
+
+@part
+def _hashed(parents: Ints, labels: Ints, size: int, slots: int) -> Ints:
+    """The hash table of the edges to all nodes but the roots."""
+    table = np.full(slots, _EMPTY)
+    for child in range(2 * size, len(parents)):
+        slot = ((parents[child] * size + labels[child]) * _MIX >> 32) & (slots - 1)
+        while table[slot] != _EMPTY:
+            slot = (slot + 1) & (slots - 1)
+        table[slot] = child
+    return table
 
 
 @kernel

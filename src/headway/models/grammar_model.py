@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -77,6 +78,11 @@ class TagSymbols:
     def of(self, sentence: Sentence) -> Ints:
         """The symbols (n+1,) of a sentence, the root's first."""
         return np.array([0, *map(self.number, tags_of(sentence, self.column))], np.int64)
+
+    def of_words(self, sentences: Sequence[Sentence]) -> Ints:
+        """The symbols of all words, one sentence after the other, without the root's."""
+        tags = chain.from_iterable([tags_of(sentence, self.column) for sentence in sentences])
+        return np.fromiter(map(self._numbers.get, tags, repeat(UNKNOWN)), np.int64)
 
     def name(self, symbol: int) -> str:
         """The tag of a symbol."""

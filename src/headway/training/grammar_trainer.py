@@ -23,7 +23,7 @@ from headway.inference.operator_automata import LEFT, RIGHT, OperatorGrammar
 from headway.inference.operator_grammar import mbr, posteriors
 from headway.learning.deterministic import deterministic_grammar
 from headway.learning.expectation_maximization import Sequences, em_steps, shards_of
-from headway.learning.modifier_trie import ModifierTrie
+from headway.learning.modifier_trie import ModifierTrie, first_without_tree
 from headway.learning.monitor import Progress, Show
 from headway.learning.spectral import spectral_grammar
 from headway.models.grammar_model import (
@@ -151,9 +151,14 @@ def _best(
 
 def trie_of(sentences: Sequence[Sentence], symbols: TagSymbols) -> ModifierTrie:
     """The modifier sequences of a treebank."""
-    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    words = np.concatenate([symbols.of(sentence)[1:] for sentence in sentences])
-    return ModifierTrie.of(symbols.size, lengths, words, np.concatenate([require_tree(s)[1:] for s in sentences]))
+    nodes = [require_tree(sentence) if sentence.heads is None else sentence.heads for sentence in sentences]
+    lengths = np.fromiter(map(len, nodes), np.int64, len(nodes)) - 1
+    heads = np.concatenate(nodes) if nodes else np.empty(0, np.int64)
+    wrong = first_without_tree(lengths, heads)
+    if wrong >= 0:
+        require_tree(sentences[wrong])
+    words = np.delete(heads, np.cumsum(lengths + 1) - lengths - 1)
+    return ModifierTrie.of(symbols.size, lengths, symbols.of_words(sentences), words)
 
 
 def _column(sentences: Sequence[Sentence]) -> Column:

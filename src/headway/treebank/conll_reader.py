@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain, takewhile
+from sys import intern
 
 import numpy as np
 
@@ -132,6 +133,8 @@ def _parse(block: Block, place: Place, format: Format, partial: bool, trees: boo
         ids = ids[: len(rows)]
     columns = tuple(zip(*rows, strict=True)) or ((),) * _COLUMNS
     _, forms, lemmas, upos, xpos, feats, head, deprel, deps, misc = columns
+    # One string for each tag rather than one for each word: less memory, and much faster to look up later.
+    upos, xpos = tuple(map(intern, upos)), tuple(map(intern, xpos))
     heads = _heads(ids, head, lines, partial or not trees)
     if not trees:
         heads = None
