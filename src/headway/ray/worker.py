@@ -98,8 +98,8 @@ class Step(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """What went wrong: at the `start`, in a `model` that cannot parse such files, in what it had to `read` or `write`, or
-    by a `defect` of Headway's."""
+    """What went wrong: at the `start`, with a `model` that cannot parse such files, with what it had to `read` or to
+    `write`, or by a `defect` of Headway's."""
 
     what: Literal["start", "model", "read", "write", "defect"]
     reason: str
