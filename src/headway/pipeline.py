@@ -376,6 +376,16 @@ class Parser:
             raise ArgumentError(f"expected a text, got {type(text).__name__}; give one string")
         return self._require_segmenter().sentences(text, offset, newlines=newlines)
 
+    def require_text(self, *, split: bool = True) -> None:
+        """Refuse text, to be split into words or not, if the model cannot split or tag it."""
+        if split:
+            self._require_segmenter()
+        if self.needs_tags:
+            raise TrainingError(
+                "the model has no tagger, as it was trained on gold tags; give it a treebank with tags, or train a "
+                "model with --tags predicted"
+            )
+
     def _require_segmenter(self) -> Segmenter:
         if self.segmenter is None:
             raise TrainingError(

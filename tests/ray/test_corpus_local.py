@@ -266,15 +266,13 @@ def test_the_trees_are_those_of_parse(parser: Path, tmp_path: Path) -> None:
     assert again == manifest(tmp_path / "out")["totals"]
 
 
-def test_a_model_that_cannot_split_text_is_an_error_of_the_documents(
+def test_a_model_that_cannot_split_text_is_refused(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(corpus)
     (tmp_path / "a.txt").write_text("Dogs bark.")
-    output = tmp_path / "out"
-    totals = parse_corpus([str(tmp_path / "a.txt")], str(output), model=str(corpus / "poison.headway"))
-    assert totals["errors"] == 1
-    assert "cannot split text into words" in errors(output)["a.txt"]
+    with pytest.raises(CorpusError, match="the model cannot split text into words"):
+        parse_corpus([str(tmp_path / "a.txt")], str(tmp_path / "out"), model=str(corpus / "poison.headway"))
 
 
 def test_a_model_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None:

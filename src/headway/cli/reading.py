@@ -9,7 +9,7 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, cast
 
 from headway.cli.pipes import pipe_of
-from headway.errors import MissingFileError, TrainingError, TreebankError
+from headway.errors import MissingFileError, TreebankError
 from headway.named_models import is_name, path_of_model
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def portions(
             if trees:
                 name = "standard input" if input == "-" else input
                 raise TreebankError(f"{name} has no heads to keep, as it is text; give a treebank, or no --keep-heads")
-            _require_words(parser, found.format)
+            parser.require_text(split=found.format != "tokens")
         typed = input == "-" and sys.stdin.isatty()
         read = found.portions(parser.segmenter, typed=typed, newlines=newlines, skip_bad=skip_bad, trees=trees)
         for portion in read:
@@ -73,14 +73,3 @@ def portions(
                 yield portion
             else:
                 yield from pipe.as_they_come(portion)
-
-
-def _require_words(parser: Parser, format: InputFormat) -> None:
-    """Refuse text that the parser cannot split or tag, before anything is parsed."""
-    if parser.segmenter is None and format != "tokens":
-        parser.sentences("")  # its error says why it cannot
-    if parser.needs_tags:
-        raise TrainingError(
-            "the model has no tagger, as it was trained on gold tags; give it a treebank with tags, or train a model "
-            "with --tags predicted"
-        )

@@ -61,6 +61,7 @@ class TextParser:
         from headway.pipeline import Parser
 
         self._parser = Parser.load(model, device=device)
+        self._parser.require_text()
         self._column, self._probabilities = column, probabilities
 
     def __call__(self, batch: Any) -> Any:

@@ -9,7 +9,7 @@ and those in trouble; all else is in the folder (`headway.ray.manifest`), from w
 | a document costs its worker `TRIES` times in a row | it goes to the errors |
 | an input cannot be read, `TRIES` times | the shard is left for the next run, the others are done |
 | a worker cannot write | another begins the shard again; that worker gets no more work |
-| no worker can write, or start | the job ends with one sentence |
+| no worker can write or start, or the model cannot parse such files | the job ends with one sentence |
 
 Why not Ray Data: it knows blocks, not documents. It begins a block again until a number of tries is used up, cannot
 tell which document is the cause, and forgets what was done when its driver is killed. A hundred lines are shorter than
@@ -228,6 +228,8 @@ class Job:
                 raise CorpusError(f"no worker can start: {failed.reason}")
             self._false_start(worker, failed.reason)
             return
+        if failed.what == "model":
+            raise CorpusError(failed.reason)
         shard = self._busy.pop(worker).shard
         if failed.what == "write":
             self._pool.stop(worker)

@@ -28,7 +28,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from headway import __version__
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, TrainingError
 from headway.ray.documents import Fields, Raw, documents
 from headway.ray.outputs import Format, Hashed, output_to
 from headway.ray.places import place_of
@@ -98,9 +98,10 @@ class Step(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """What went wrong: on `start`, when it had to `read` or to `write`, or by a `defect` of Headway's."""
+    """What went wrong: at the `start`, with a `model` that cannot parse such files, with what it had to `read` or to
+    `write`, or by a `defect` of Headway's."""
 
-    what: Literal["start", "read", "write", "defect"]
+    what: Literal["start", "model", "read", "write", "defect"]
     reason: str
 
 
@@ -134,6 +135,8 @@ class ShardWorker:
             self._shard = None
 
     def _open(self, task: Task) -> Step:
+        if any(piece.kind not in ("conllu", "conllx") for piece in task.shard.pieces):
+            self._parser.require_text()
         self._shard = _OpenShard(task, self._work)
         return self._shard.read()
 
@@ -288,6 +291,8 @@ def _answer(call: Callable[[], Step]) -> Step | Failed:
         return Failed("write", str(error))
     except OSError as error:
         return Failed("read", f"{error.filename or 'the input'}: cannot be read ({error.strerror or error})")
+    except TrainingError as error:
+        return Failed("model", str(error))
     except HeadwayError as error:
         return Failed("read", str(error))
     except Exception as error:
