@@ -84,8 +84,8 @@ class Spans:
     def words(self) -> Iterator[tuple[int, int, int]]:
         """The sentence, first and last word of each, numbered from 1 in its sentence."""
         sentence = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        ends = self.rows.nodes[:, 2:4] - self.offsets[sentence][:, None] + 1
-        return zip(sentence.tolist(), *ends.T.tolist(), strict=True)
+        first, last = (self.rows.nodes[:, 2:4] - self.offsets[sentence][:, None] + 1).T
+        return zip(sentence.tolist(), first.tolist(), last.tolist(), strict=True)
 
 
 def candidate_spans(sentences: Sequence[Sentence]) -> Spans:

@@ -108,11 +108,11 @@ class Resolver:
         Clusters already in a document are ignored. With `find_mentions`, so are its mentions: they are found in its
         trees, by the model if it has learnt to (`learn_mentions`), else by rules (`headway.coreference.tree_mentions`).
         """
-        find = tree_mentions if self.model.finder is None else self.model.finder.find
+        finder = self.model.finder
         for document in documents:
             given = document
             if find_mentions:
-                mentions = find(document.sentences)
+                mentions = tree_mentions(document.sentences) if finder is None else finder.find(document.sentences)
                 given = document.with_mentions(mentions, np.arange(len(mentions)))
             (heads,) = self.model.predict([given], Options(), SERIAL)
             yield Resolved(given.with_clusters(clusters_of(heads)), heads)
