@@ -1,11 +1,13 @@
 """`headway parse-corpus`: how fast beside `headway parse`, how large its leader gets, and what a hundred kills change.
 
-    commit=$(git rev-parse --short HEAD) data=../shared/data/ud/UD_English-EWT
-    python benchmarks/corpus.py model --data $data --work /tmp/corpus          # the fast linear model, once
-    python benchmarks/corpus.py throughput --data $data --work /tmp/corpus --commit $commit                 # 50 MB
-    python benchmarks/corpus.py throughput --data $data --work /tmp/corpus --commit $commit --model en --megabytes 2
-    python benchmarks/corpus.py documents --data $data --work /tmp/corpus --commit $commit
-    python benchmarks/corpus.py kills --data $data --work /tmp/corpus --commit $commit
+    options="--data ../shared/data/ud/UD_English-EWT --work /tmp/corpus --commit $(git rev-parse --short HEAD)"
+    python benchmarks/corpus.py model $options                   # the fast linear model, once
+    for way in parse local ray; do
+        python benchmarks/corpus.py throughput $options --way $way                                # 50 MB
+        python benchmarks/corpus.py throughput $options --way $way --model en --megabytes 2
+    done
+    python benchmarks/corpus.py documents $options
+    python benchmarks/corpus.py kills $options --megabytes 8
 
 Each writes its part of results/corpus.json. The text is that of the training sentences, over and over, a paragraph
 each. `throughput` takes whole commands, their start included: `headway parse --threads 2`, `parse-corpus --local 2`,
@@ -139,39 +141,45 @@ def headway(*words: object) -> list[str]:
 
 
 def throughput(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The same text by one process with two threads, by two processes, and by a cluster of two nodes."""
+    """The same text, one way: by a process with two threads, by two processes, or by a cluster of two nodes."""
     from tests.ray.cluster import one_machine
 
-    work: Path = chosen.work
-    text, model = work / "text.txt", model_of(chosen)
+    work, text, model, way = chosen.work, chosen.work / "text.txt", model_of(chosen), chosen.way
     write_text(chosen.data, text, int(chosen.megabytes * 1e6))
-    found: dict[str, Any] = {}
     compile_kernels(work, model)
-    target = work / "parse.conllu"
-    found["parse"] = watched(headway("parse", model, text, "--threads", 2, "-o", target), lambda _: False, [])
-    with target.open("rb") as lines:
-        words = sum(line[:1].isdigit() and b"-" not in line.split(b"\t")[0] for line in lines)
-    corpus = ["parse-corpus", text, "--documents", "paragraph", "--model", model]
-    for way in chosen.ways:
+    if way == "parse":
+        target = work / "parse.conllu"
+        found = watched(headway("parse", model, text, "--threads", 2, "-o", target), lambda _: False, [])
+        with target.open("rb") as lines:
+            words = sum(line[:1].isdigit() and b"-" not in line.split(b"\t")[0] for line in lines)
+    else:
         new_folder(work / way)
-        call = headway(*corpus, "-o", work / way)
+        call = headway("parse-corpus", text, "--documents", "paragraph", "--model", model, "-o", work / way)
         if way == "local":
-            found[way] = watched([*call, "--local", "2"], lambda name: "spawn_main" in name, [])
+            found = watched([*call, "--local", "2"], lambda name: "spawn_main" in name, [])
         else:
             with one_machine(nodes=2) as cluster:
                 raylets = [p.process.pid for node in cluster.worker_nodes for p in node.all_processes["raylet"]]
                 call += ["--address", cluster.address]
-                found[way] = watched(call, lambda name: name.startswith("ray::Actor"), raylets)
+                found = watched(call, lambda name: name.startswith("ray::Actor"), raylets)
         totals = json.loads((work / way / "manifest.json").read_text("utf-8"))["totals"]
-        if totals["words"] != words or totals["errors"]:
-            raise SystemExit(f"{way}: {totals}, but headway parse finds {words} words")
-    for result in found.values():
-        result["words_per_second"] = round(words / result["seconds"])
-    for way in chosen.ways:
-        found[way]["share_of_parse"] = round(found["parse"]["seconds"] / found[way]["seconds"], 3)
-        found[way]["more_mb_than_parse"] = found[way]["worker_mb"] - found["parse"]["leader_mb"]
-        found[way]["met"] = found[way]["share_of_parse"] >= SHARE_BAR and found[way]["more_mb_than_parse"] <= MEMORY_BAR
-    return {"megabytes": chosen.megabytes, "words": words, **found}
+        if totals["errors"]:
+            raise SystemExit(f"{way}: {totals}")
+        words = totals["words"]
+    return {"megabytes": chosen.megabytes, "words": words, **found, "words_per_second": round(words / found["seconds"])}
+
+
+def compared(results: dict[str, Any]) -> None:
+    """Put what was measured on the same text beside `headway parse`."""
+    for name, found in results.items():
+        parse = results.get(name.rpartition(", ")[0] + ", parse", found)
+        if name.startswith("throughput") and parse is not found:
+            if parse["words"] != found["words"]:
+                raise SystemExit(f"{name}: {found['words']} words, but headway parse finds {parse['words']}")
+            share = parse["seconds"] / found["seconds"]
+            more = found["worker_mb"] - parse["leader_mb"]
+            found |= {"share_of_parse": round(share, 3), "more_mb_than_parse": more}
+            found["met"] = share >= SHARE_BAR and more <= MEMORY_BAR
 
 
 def compile_kernels(work: Path, model: str) -> None:
@@ -309,7 +317,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="a folder for what is written")
     parser.add_argument("--model", default="fast", help="the linear one of this benchmark, or another")
     parser.add_argument("--megabytes", type=float, default=50.0)
-    parser.add_argument("--ways", nargs="+", choices=("local", "ray"), default=["local", "ray"])
+    parser.add_argument("--way", choices=("parse", "local", "ray"), default="parse")
     parser.add_argument("--count", type=int, default=1_000_000, help="documents")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--output", type=Path, default=RESULTS)
@@ -331,8 +339,9 @@ def main() -> None:
         **{"throughput": throughput, "documents": documents, "kills": kills}[chosen.what](chosen),
     }
     results = json.loads(chosen.output.read_text("utf-8")) if chosen.output.exists() else {}
-    size = f", {chosen.megabytes:g} MB" if chosen.what == "throughput" else ""
+    size = f", {chosen.megabytes:g} MB, {chosen.way}" if chosen.what == "throughput" else ""
     results[f"{chosen.what}, {chosen.model}{size}"] = found
+    compared(results)
     chosen.output.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     print(json.dumps(found, indent=1))
 

@@ -29,7 +29,7 @@ import numpy as np
 SPEED = 6000.0  # words per second and core
 AWAY = 120.0  # seconds until a lost worker is replaced
 WORKER_SPREAD, SHARD_SPREAD = 0.2, 0.1
-BYTES_PER_WORD = 5.6
+BYTES_PER_WORD = 5.0
 
 
 def simulate(words: float, workers: int, shard_words: float, hours: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -74,9 +74,9 @@ CASES = (  # words, workers, MB of a shard, hours between losses of one worker
     (1e9, 64, 4, 4.0),
     (1e10, 256, 4, 1000.0),
     (1e10, 256, 4, 4.0),
-    (1e10, 256, 64, 4.0),
-    (1e12, 4096, 64, 1000.0),
-    (1e12, 4096, 64, 4.0),
+    (1e10, 256, 100, 4.0),
+    (1e12, 4096, 25, 1000.0),
+    (1e12, 4096, 25, 4.0),
 )
 
 

@@ -30,6 +30,7 @@ from tests.ray.folders import contents, errors, manifest, sentence_ids
 from tests.ray.poison import PoisonModel, save_poison, treebank
 
 register(PoisonModel)
+SHARD = 300  # bytes
 SENTENCES = [f"word {number}" for number in range(40)]
 
 
@@ -108,7 +109,7 @@ def undisturbed(corpus: Path) -> dict[str, bytes]:
 
 
 def run(corpus: Path, output: Path, fate: Fate, *, seconds: float = 1e9, size: int = 2, step: int = 5) -> FakePool:
-    settings = Settings(shard_bytes=300)
+    settings = Settings(shard_bytes=SHARD)
     found = inputs_of([str(corpus / "*.conllu")])
     folder = CorpusFolder(str(output), Identity("poison", "", settings, found))
     folder.open()
@@ -116,7 +117,7 @@ def run(corpus: Path, output: Path, fate: Fate, *, seconds: float = 1e9, size: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "DOCUMENTS", step)
         try:
-            shards = partial(plan, found, "line", settings.shard_bytes)
+            shards = partial(plan, found, "line", SHARD)
             Job(pool, folder, shards, seconds=seconds, show=lambda _: None, note=lambda _: None).run()
         finally:
             pool.close()

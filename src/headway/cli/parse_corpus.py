@@ -119,8 +119,13 @@ def parse_corpus(
     ] = NewlineMode.AUTO,
     marginals: Annotated[bool, typer.Option("--marginals", help="Add the probability of each head.")] = False,
     shard_megabytes: Annotated[
-        float, typer.Option(metavar="MB", help="Input that a worker does at once, and again if it is lost.")
-    ] = 4.0,
+        float | None,
+        typer.Option(
+            metavar="MB",
+            help="Input that a worker does at once, and again if it is lost.",
+            show_default="a 256th of all, 0.25 to 4; more where there would be more than 50,000 shards",
+        ),
+    ] = None,
     document_seconds: Annotated[
         float, typer.Option(metavar="S", help="Seconds after which a document has taken too long.")
     ] = 300.0,
@@ -142,7 +147,7 @@ def parse_corpus(
     if workers is not None and address is None:
         raise typer.BadParameter("--workers is for a cluster; give its --address, or use --local")
     for name, value in (("--shard-megabytes", shard_megabytes), ("--document-seconds", document_seconds)):
-        if not value > 0:
+        if value is not None and not value > 0:
             raise typer.BadParameter(f"{name} is {value:g}; expected more than 0")
     require_model(model)
     from headway.ray.corpus import parse_corpus as run
@@ -156,7 +161,7 @@ def parse_corpus(
         field=field,
         id_field=id_field,
         newlines=newlines.value,
-        shard_bytes=max(1, int(shard_megabytes * 1e6)),
+        shard_bytes=None if shard_megabytes is None else max(1, int(shard_megabytes * 1e6)),
     )
     goes_on = "; the same command goes on from here"
     with if_interrupted(lambda: goes_on), time_to_close(_CLOSING), _shown(progress) as show:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from headway.extras import require_extra
 from headway.named_models import path_of_model
 from headway.ray.job import Job, Progress
 from headway.ray.manifest import CorpusFolder, Identity
-from headway.ray.plan import Kind, inputs_of, plan, require_documents
+from headway.ray.plan import Kind, inputs_of, plan, require_documents, shard_bytes
 from headway.ray.pool import Pool
 from headway.ray.worker import Settings, Work
 
@@ -46,11 +47,13 @@ def parse_corpus(
     """
     found = inputs_of(inputs, kind)
     require_documents(found, settings.unit)
+    size = settings.shard_bytes or shard_bytes(found)
+    settings = replace(settings, shard_bytes=size)
     path = Path(path_of_model(model)).absolute()
     folder = CorpusFolder(output, Identity(model, hashlib.sha256(path.read_bytes()).hexdigest(), settings, found))
     with folder.claim():
         folder.open()
-        shards = partial(plan, found, settings.unit, settings.shard_bytes)
+        shards = partial(plan, found, settings.unit, size)
         work = Work(str(path), device, settings, folder.drafts)
         pool = _pool(work, address, workers)
         try:

@@ -93,6 +93,16 @@ def is_compressed(name: str) -> bool:
     return name.lower().endswith(_COMPRESSED)
 
 
+def shard_bytes(inputs: Iterable[Input]) -> int:
+    """A good size for shards: a 256th of the corpus, but no less than 256 kB, no more than 4 MB, and 50,000 at most.
+
+    >>> [shard_bytes([Input("/a", "a", "text", size, "")]) for size in (10**6, 10**8, 10**10, 10**12)]
+    [256000, 390625, 4000000, 20000000]
+    """
+    size = sum(each.size for each in inputs)
+    return max(min(max(size // 256, 256_000), 4_000_000), size // 50_000)
+
+
 def plan(inputs: Iterable[Input], unit: Unit, size: int) -> Iterator[Shard]:
     """The shards of some `size` bytes each, one after the other.
 

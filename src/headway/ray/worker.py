@@ -43,7 +43,10 @@ DOCUMENTS = 1 << 11
 
 @dataclass(frozen=True)
 class Settings:
-    """How a corpus is parsed: all that the output depends on, beside the files and the model."""
+    """How a corpus is parsed: all that the output depends on, beside the files and the model.
+
+    Without `shard_bytes`, `plan.shard_bytes` chooses.
+    """
 
     format: Format = "conllu"
     gzip: bool = False
@@ -52,7 +55,7 @@ class Settings:
     field: str = "text"
     id_field: str | None = None
     newlines: Newlines = "auto"
-    shard_bytes: int = 1 << 22
+    shard_bytes: int | None = None
 
     @property
     def suffix(self) -> str:
