@@ -126,8 +126,9 @@ class DenseText:
 
     def only(self, which: Ints) -> Any:
         """The sentences with these numbers, without the others: whatever is kept sentence by sentence is a list."""
-        lists = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "structures"}
-        return replace(self, **{name: [of[i] for i in which.tolist()] for name, of in lists.items()})
+        kept: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        own = {name: [of[i] for i in which.tolist()] for name, of in kept.items() if name != "structures"}
+        return type(self)(**{**kept, **own})
 
     def vector(self, i: int, choice: Choice) -> Floats:
         """The features of a whole choice."""
