@@ -9,8 +9,9 @@ through its automaton (`automaton_paths`); z, the arcs, is common to both.
   certificate the tree is an optimum of LP(M). LP(S) is never lower.
 * ILP, "integer": z is 0 or 1; the best tree.
 
-Martins et al. relax every part for itself, as a product of z's, which is looser: on the sentences of table 2 it left
-one in six fractional that dual decomposition certifies. koo2010 does not say how its LP rows write the automata.
+Where we differ: koo2010 takes the programs of Martins et al., who relax every part for itself, as a product of z's.
+That is looser than the automata, so that the paper's LP(M) has fewer integral solutions than dual decomposition has
+certificates; ours has at least as many.
 
 Columns: z (A arcs), the transitions (C cells of the automata's tables), the flow.
 """
