@@ -82,9 +82,10 @@ class Shards(Generic[L, P]):
     def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The sum of function(shard, *arguments), added in the order of the shards."""
         first, *others = self.each(function, *arguments)
+        whole = first.copy() if isinstance(first, np.ndarray) else first  # what others hand over may be read-only
         for other in others:
-            first += other
-        return first
+            whole += other
+        return whole
 
 
 def deal(count: int, shards: int) -> list[Ints]:

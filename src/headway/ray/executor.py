@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from headway.extras import require_extra
 from headway.parallel import Piece, R
 from headway.processes import ATTEMPTS
 
+_SECONDS_TO_ANSWER = 10.0
 _WAITING_PER_WORKER = 2  # tasks handed over before their turn
 
 
@@ -52,8 +54,9 @@ class Executor:
             os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
             own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
             try:
+                _require_answer(address)
                 ray.init(address, configure_logging=False, log_to_driver=False, namespace="headway", **own)
-            except (ConnectionError, ValueError, RuntimeError) as error:
+            except (OSError, ValueError, RuntimeError) as error:
                 cause = str(error).split("\n", 1)[0]
                 raise WorkerError(
                     f"there is no Ray cluster at {address!r} ({cause}); start one with: ray start --head"
@@ -112,6 +115,13 @@ class Executor:
         finally:
             for holder in holders:
                 holder.end()
+
+
+def _require_answer(address: str | None) -> None:
+    """Raise an OSError where nobody listens at HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
 
 
 @dataclass(frozen=True)
