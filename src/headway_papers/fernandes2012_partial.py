@@ -151,14 +151,18 @@ def drawn(sentences: Sequence[Sentence], heads: int, seed: int) -> list[Sentence
 
 def tables_text(results: Path) -> str:
     """The tables of the treebanks there are."""
-    tables = []
+    tables, rows = [], []
     for name in TREEBANKS:
         if (results / f"{name}.json").exists():
             cells = CellFile.read(results / f"{name}.json")
             tables.append(table_text(name, cells))
             if (results / f"{name}-choices.json").exists():
-                tables.append(choices_text(name, cells, CellFile.read(results / f"{name}-choices.json")))
-    return "\n".join(tables)
+                known = {**_drawn_at_random(cells), **CellFile.read(results / f"{name}-choices.json")}
+                tables.append(choices_text(name, known))
+                rows.append([name, *_beside(known)])
+    header = ["treebank", *(f"{share:.0%}, {choice}" for share in SHARES for choice in CHOICES)]
+    title = "## Which heads, the others latent: test UAS of the draws that both choices have"
+    return "\n".join([*tables, markdown_table(title, header, rows)])
 
 
 def table_text(language: str, cells: dict[str, Cell]) -> str:
@@ -182,10 +186,26 @@ def table_text(language: str, cells: dict[str, Cell]) -> str:
     return markdown_table(f"## {language}: three tenths of the heads", header, rows)
 
 
-def choices_text(language: str, cells: dict[str, Cell], choices: dict[str, Cell]) -> str:
+def _drawn_at_random(cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """The cells of the first table that belong in the second, by their names there."""
+    names = {f"random-{SHARE:g}-{row}-{seed}": f"test-{row}-{seed}" for row in LEARNERS for seed in SEEDS}
+    return {name: cells[other] for name, other in names.items() if other in cells}
+
+
+def _beside(known: Mapping[str, Cell]) -> list[str]:
+    """For each share, random and least certain heads, of the draws that both have."""
+    row = []
+    for share in SHARES:
+        names = [[f"{choice}-{share:g}-latent-{seed}" for choice in CHOICES] for seed in SEEDS]
+        pairs = [
+            [known[name]["uas_no_punct"] for name in pair] for pair in names if all(each in known for each in pair)
+        ]
+        row += [f"{mean(scores):.2f}" for scores in zip(*pairs, strict=True)] or ["missing"] * len(CHOICES)
+    return row
+
+
+def choices_text(language: str, known: Mapping[str, Cell]) -> str:
     """Test UAS without punctuation by the share of the heads and by who chose them: the mean, and each draw."""
-    at_random = {f"random-{SHARE:g}-{row}-{seed}": f"test-{row}-{seed}" for row in LEARNERS for seed in SEEDS}
-    known = {**{name: cells[other] for name, other in at_random.items() if other in cells}, **choices}
     rows = []
     for share, row, choice in product(SHARES, LEARNERS, CHOICES):
         names = [f"{choice}-{share:g}-{row}-{seed}" for seed in SEEDS]

@@ -1,10 +1,10 @@
 """How the learners of koo2007 converge, drawn with matplotlib (the extra `figures`).
 
-Above, one panel per language: held-out UAS after each pass of non-projective training with the chosen C, from the
-histories of the results. A pass of the perceptron and of EG goes through the sentences one by one and moves the weights
-after each; a step of L-BFGS goes through all of them and moves the weights once. Below, on all Danish training
-sentences, from `convergence.json` where there is one: EG's primal and dual, which enclose the optimum, and how far the
-log-linear objective is above the least value that was reached.
+Above, one panel per language: held-out UAS after each pass of non-projective training with the chosen C, also decoded
+non-projectively, from the histories of the results. A pass of the perceptron and of EG goes through the
+sentences one by one and moves the weights after each; a step of L-BFGS goes through all of them and moves the weights
+once. Below, on all Danish training sentences, from `convergence.json` where there is one: EG's primal and dual, which
+enclose the optimum, and how far the log-linear objective is above the least value that was reached.
 """
 
 from __future__ import annotations

@@ -95,6 +95,12 @@ def test_the_tables_have_the_mean_and_every_draw(output: Path) -> None:
                 draws = [cell["uas_no_punct"] for key, cell in found.items() if key.startswith(row)]
                 shown = ", ".join(f"{draw:.2f}" for draw in draws)
                 assert line.endswith(f"| {np.mean(draws):.2f} | {shown} |")
+        means = [
+            f"{np.mean([both[f'{choice}-{share}-latent-{seed}']['uas_no_punct'] for seed in range(3)]):.2f}"
+            for share in ("0.1", "0.2", "0.3")
+            for choice in ("random", "least certain")
+        ]
+        assert f"| {name} | {' | '.join(means)} |" in text.split("\n\n")[-1]
 
 
 def test_nothing_is_computed_twice(data: Path, output: Path) -> None:
@@ -229,5 +235,6 @@ def test_committed_tables_are_those_of_the_results_and_on_the_results_page() -> 
     assert (folder / "tables.md").read_text("utf-8") == tables
     page = (folder.parents[2] / "docs" / "results.md").read_text("utf-8").splitlines()
     danish = tables.split("\n\n")[1].splitlines()
-    assert len(danish) == 6
-    assert all(line in page for line in danish)
+    overview = tables.split("\n\n")[-1].splitlines()
+    assert (len(danish), len(overview)) == (6, 5)
+    assert all(line in page for line in [*danish, *overview])
