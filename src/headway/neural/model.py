@@ -30,6 +30,7 @@ from headway.models.saved import about_of, trees_of
 from headway.models.tree_decoder import TreeDecoder
 from headway.neural.lexicon import LexiconReader
 from headway.neural.reading import Reader, groups_by_size
+from headway.neural.sentence_ends import EncoderEnds
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
@@ -49,7 +50,10 @@ _ROWS = 128  # words whose labels are scored at once: their products fit the cac
 
 @dataclass(frozen=True, repr=False)
 class NeuralModel:
-    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children."""
+    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children.
+
+    `ends` finds sentence ends by the same encoder, if it was taught to.
+    """
 
     reader: Reader
     network: Session
@@ -60,6 +64,7 @@ class NeuralModel:
     roots: tuple[str, ...] = ()
     temperature: float = 1.0
     label_temperature: float = 1.0
+    ends: EncoderEnds | None = None
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
@@ -286,6 +291,9 @@ class NeuralModel:
         }
         graphs = {"network": self.network, "labels": self.labels}
         arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
+        if self.ends is not None:
+            data["ends"], heads = self.ends.to_data()
+            arrays |= heads
         return Archive(self.kind, data, arrays)
 
     @classmethod
@@ -296,7 +304,7 @@ class NeuralModel:
         tasks = Tasks.from_data(mapping(data["tasks"], "the tasks"))
         temperature = _temperature(data["temperature"])
         label_temperature = _temperature(data.get("label_temperature", 1.0))  # older models have none
-        return cls.of_graphs(
+        made = cls.of_graphs(
             _READERS[reader["kind"]].from_data(reader),
             tasks,
             _bytes(archive, "network"),
@@ -307,6 +315,12 @@ class NeuralModel:
             temperature,
             label_temperature,
         )
+        if "ends" not in data:
+            return made
+        if not isinstance(made.reader, SubwordReader):
+            raise ValueError("there are networks of sentence ends without an encoder of subwords")
+        ends = EncoderEnds.from_data(data["ends"], archive.arrays, made.reader, made.network.graph)
+        return replace(made, ends=ends)
 
 
 def _temperature(saved: Any) -> float:
