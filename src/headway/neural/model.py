@@ -3,7 +3,7 @@
     sentences --reader--> batches --network--> arc scores --decoder--> trees --network--> labels
 
 Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017); label
-scores by one of their own.
+scores by one of their own. Arc scores may have one for each sentence besides (`sentence_temperature.py`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from headway.models.tree_decoder import TreeDecoder
 from headway.neural.lexicon import LexiconReader
 from headway.neural.reading import Reader, groups_by_size
 from headway.neural.sentence_ends import EncoderEnds
+from headway.neural.sentence_temperature import SentenceTemperature
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
@@ -65,6 +66,7 @@ class NeuralModel:
     temperature: float = 1.0
     label_temperature: float = 1.0
     ends: EncoderEnds | None = None
+    sentence_temperature: SentenceTemperature | None = None
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
@@ -178,7 +180,11 @@ class NeuralModel:
         executor: Executor,
     ) -> list[Prediction]:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        arcs = mask_arcs(outputs["arcs"].astype(np.float64) / self.temperature, allowed)
+        arcs = outputs["arcs"].astype(np.float64) / self.temperature
+        if self.sentence_temperature is not None and "label_modifiers" in outputs:
+            own = self.sentence_temperature.temperatures(arcs, outputs["label_modifiers"], lengths)
+            arcs /= own[:, None, None]
+        arcs = mask_arcs(arcs, allowed)
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]
         rows, words = (np.concatenate(parts) for parts in cells(lengths))
@@ -294,6 +300,8 @@ class NeuralModel:
         if self.ends is not None:
             data["ends"], heads = self.ends.to_data()
             arrays |= heads
+        if self.sentence_temperature is not None:
+            data["sentence_temperature"] = self.sentence_temperature.to_data()
         return Archive(self.kind, data, arrays)
 
     @classmethod
@@ -315,12 +323,15 @@ class NeuralModel:
             temperature,
             label_temperature,
         )
-        if "ends" not in data:
-            return made
-        if not isinstance(made.reader, SubwordReader):
-            raise ValueError("there are networks of sentence ends without an encoder of subwords")
-        ends = EncoderEnds.from_data(data["ends"], archive.arrays, made.reader, made.network.graph)
-        return replace(made, ends=ends)
+        if "sentence_temperature" in data:
+            saved = mapping(data["sentence_temperature"], "the sentence temperature")
+            made = replace(made, sentence_temperature=SentenceTemperature.from_data(saved))
+        if "ends" in data:
+            if not isinstance(made.reader, SubwordReader):
+                raise ValueError("there are networks of sentence ends without an encoder of subwords")
+            ends = EncoderEnds.from_data(data["ends"], archive.arrays, made.reader, made.network.graph)
+            made = replace(made, ends=ends)
+        return made
 
 
 def _temperature(saved: Any) -> float:
