@@ -52,9 +52,9 @@ SIZE, WINDOW = 384, 5
 LAYERS, CHANNELS = (0, 2), (64, 128)
 EVERYTHING = 1e6
 LOW, HIGH, AROUND = -200.0, 150.0, 24  # of the second stage: the first one's scores that it looks at again
-PASSES, RATE, DROPOUT, CELLS, WARM_UP, AVERAGING = 4, 2e-3, 0.3, 1500, 200, 0.998
+PASSES, RATE, DROPOUT, CELLS, WARM_UP, AVERAGING = 4, 2e-3, 0.3, 1500, 200, 0.995
 SHORTEST, LONGEST, EDGE = 40, 150, 8  # tokens of a piece; those near a cut are not learnt from
-FOLDS, SEED_OF_FOLDS, LAYOUTS = 5, 7, (101, 102)
+FOLDS, SEED_OF_FOLDS, SEED_OF_LINES = 5, 7, 101
 PREFIX = "ends_"
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -196,7 +196,8 @@ def trained(texts: Sequence[Text], model: NeuralModel, layer: int, channels: int
     steps = PASSES * sum(1 for text, vectors in read for _ in groups_by_size(_sizes(text), CELLS))
     step = 0
     network.train()
-    for _ in range(PASSES):
+    for number in range(PASSES):
+        print(f"layer {layer}, pass {number + 1}", flush=True)
         going = [batches(text, vectors, rng) for text, vectors in read]
         while going:
             some = going[int(rng.integers(len(going)))]
@@ -234,14 +235,12 @@ def documents(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
 def splits(sentences: Sequence[Sentence]) -> list[tuple[list[Sentence], list[Sentence]]]:
     """FOLDS times: the documents to learn from, and the others."""
     every = documents(sentences)
-    fold = np.random.default_rng(SEED_OF_FOLDS).integers(0, FOLDS, len(every))
-    return [
-        tuple(
-            [one for own, k in zip(every, fold, strict=True) if (k == held) is out for one in own]
-            for out in (False, True)
-        )  # type: ignore[misc]
-        for held in range(FOLDS)
-    ]
+    folds = np.random.default_rng(SEED_OF_FOLDS).integers(0, FOLDS, len(every)).tolist()
+
+    def those(held: int, *, out: bool) -> list[Sentence]:
+        return [one for own, fold in zip(every, folds, strict=True) if (fold == held) == out for one in own]
+
+    return [(those(held, out=False), those(held, out=True)) for held in range(FOLDS)]
 
 
 def with_ends_of(segmenter: Segmenter, sentences: Sequence[Sentence]) -> Segmenter:
@@ -251,22 +250,19 @@ def with_ends_of(segmenter: Segmenter, sentences: Sequence[Sentence]) -> Segment
     return replace(segmenter, sentence_ends=_quantised(learn_sentence_ends(*_known(text), 0, 5)), second_look=None)
 
 
-def networks(
-    model: NeuralModel, parts: Sequence[tuple[Segmenter, Sequence[Sentence]]], seed: int
-) -> tuple[EncoderEnds, list[Ends]]:
+def networks(model: NeuralModel, parts: Sequence[tuple[Segmenter, Sequence[Sentence]]], seed: int) -> EncoderEnds:
     """Both stages, learnt from the sentences of each part by the scores of its splitter."""
     rng = np.random.default_rng(seed)
     texts = []
     for segmenter, sentences in parts:
         source = raw_text(sentences)
-        laid = [laid_out(source, own) for own in LAYOUTS]
-        texts += [Text.of(each, segmenter, rng) for each in (source, run_on(source), *laid)]
-    found = [trained(texts, model, layer, size, seed) for layer, size in zip(LAYERS, CHANNELS, strict=True)]
-    graph = model.network.graph
-    heads = [own.graph(graph, layer) for own, layer in zip(found, LAYERS, strict=True)]
+        copies = source, run_on(source), laid_out(source, SEED_OF_LINES)
+        texts += [Text.of(each, segmenter, rng) for each in copies]
+    graph, sizes = model.network.graph, dict(zip(LAYERS, CHANNELS, strict=True))
+    heads = [trained(texts, model, layer, size, seed).graph(graph, layer) for layer, size in sizes.items()]
     assert isinstance(model.reader, SubwordReader)
     stages = Stage(heads[0], -EVERYTHING, EVERYTHING, 0), Stage(heads[1], LOW, HIGH, AROUND)
-    return EncoderEnds(model.reader, graph, stages), found
+    return EncoderEnds(model.reader, graph, stages)
 
 
 def chosen(ends: EncoderEnds, segmenter: Segmenter, sentences: Sequence[Sentence]) -> Iterator[dict[str, Any]]:
@@ -310,11 +306,11 @@ def main() -> None:
     parts = [(with_ends_of(parser.segmenter, known), held) for known, held in splits(train)]
     if asked.choose:
         *known, (segmenter, held) = parts
-        ends, _ = networks(parser.model, known, asked.seed)
+        ends = networks(parser.model, known, asked.seed)
         for row in chosen(ends, segmenter, held):
             print(json.dumps(row), flush=True)
         return
-    ends, _ = networks(parser.model, parts, asked.seed)
+    ends = networks(parser.model, parts, asked.seed)
     parser = replace(
         parser, model=replace(parser.model, ends=ends), segmenter=replace(parser.segmenter, second_look=ends)
     )

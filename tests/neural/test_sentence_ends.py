@@ -155,7 +155,7 @@ def saved(tmp_path_factory):
 
 def test_saved_with_the_model_and_used_by_its_splitter(saved):
     parser = Parser.load(saved)
-    text = "The dog sees a cat . the bird hears a dog ."
+    text = "The dog sees a cats . The bird hears a dogs ."
     linear = replace(parser.segmenter, second_look=None)
     assert [len(one) for one in linear.sentences(text)] == [6, 6]
     looked = parser.sentences(text)  # the network here says the opposite of the splitter
@@ -219,7 +219,9 @@ def experiment():
 
 @pytest.fixture
 def tiny(experiment, monkeypatch):
-    for name, value in {"SIZE": SIZE, "CHANNELS": (8, 8), "LAYERS": (0, 1), "FOLDS": 2, "WARM_UP": 5}.items():
+    sizes = {"SIZE": SIZE, "CHANNELS": (8, 8), "LAYERS": (0, 1), "FOLDS": 2}
+    steps = {"PASSES": 20, "WARM_UP": 5, "CELLS": 150, "AVERAGING": 0.5, "RATE": 1e-2, "DROPOUT": 0.0}
+    for name, value in {**sizes, **steps}.items():
         monkeypatch.setattr(experiment, name, value)
     return experiment
 
@@ -235,7 +237,7 @@ def test_the_experiments_network_and_its_graph_agree(tiny):
     with torch.no_grad():
         wanted = torch.cat([network(vectors[None, a:b], signals[None, a:b])[0] for a, b in text.pieces]).numpy()
     counted = GAPS != BREAK
-    assert np.abs(found[counted] - SCALE * wanted[counted]).max() < 0.03 * SCALE
+    assert np.abs(found[counted] - SCALE * wanted[counted]).max() < 0.06 * SCALE  # weights of one byte
     assert np.ptp(found[counted]) > 1
     apart = [ends_of(Stage(graph, -1e6, 1e6, 0)).rescored(FORMS[a:b], GAPS[a:b], SCORES[a:b]) for a, b in text.pieces]
     assert np.abs(np.concatenate(apart) - found).max() <= 1  # nothing depends on the paragraphs beside, but rounding
@@ -253,5 +255,5 @@ def test_the_experiment_teaches_a_tiny_parser(tiny, tmp_path, monkeypatch):
     tiny.main()
     ends = Parser.load(model).model.ends
     assert len(ends.stages) == 2
-    found = Parser.load(model).sentences("The dog sees a cat . the bird hears a dog . the cat likes birds .")
-    assert [len(one) for one in found] == [6, 6, 5]
+    found = Parser.load(model).sentences("The dog sees a cats . The bird hears a dogs . The cat likes a birds .")
+    assert [len(one) for one in found] == [6, 6, 6]
