@@ -49,11 +49,11 @@ from headway.treebank import Sentence, read_treebank
 from headway.treebank.raw_text import SENTENCE, RawText, raw_text
 
 SIZE, WINDOW = 384, 5
-LAYERS, CHANNELS = (0, 2), (64, 128)
-EVERYTHING = 1e6
-LOW, HIGH, AROUND = -200.0, 150.0, 24  # of the second stage: the first one's scores that it looks at again
+LAYER, CHANNELS = 2, 128
+LOW, HIGH, AROUND = -100.0, 100.0, 12  # the splitter's scores that are looked at again
 PASSES, RATE, DROPOUT, CELLS, WARM_UP, AVERAGING = 4, 2e-3, 0.3, 1500, 200, 0.995
 SHORTEST, LONGEST, EDGE = 40, 150, 8  # tokens of a piece; those near a cut are not learnt from
+LIMITS = ((-80, 80, 12), (-100, 100, 12), (-100, 100, 24), (-120, 100, 12), (-1e6, 1e6, 24))
 FOLDS, SEED_OF_FOLDS, SEED_OF_LINES = 5, 7, 101
 PREFIX = "ends_"
 Floats = NDArray[np.float32]
@@ -256,17 +256,15 @@ def networks(model: NeuralModel, parts: Sequence[tuple[Segmenter, Sequence[Sente
     texts = []
     for segmenter, sentences in parts:
         source = raw_text(sentences)
-        copies = source, run_on(source), laid_out(source, SEED_OF_LINES)
-        texts += [Text.of(each, segmenter, rng) for each in copies]
-    graph, sizes = model.network.graph, dict(zip(LAYERS, CHANNELS, strict=True))
-    heads = [trained(texts, model, layer, size, seed).graph(graph, layer) for layer, size in sizes.items()]
+        texts += [Text.of(each, segmenter, rng) for each in (source, laid_out(source, SEED_OF_LINES))]
+    graph = model.network.graph
+    head = trained(texts, model, LAYER, CHANNELS, seed).graph(graph, LAYER)
     assert isinstance(model.reader, SubwordReader)
-    stages = Stage(heads[0], -EVERYTHING, EVERYTHING, 0), Stage(heads[1], LOW, HIGH, AROUND)
-    return EncoderEnds(model.reader, graph, stages)
+    return EncoderEnds(model.reader, graph, (Stage(head, LOW, HIGH, AROUND),))
 
 
 def chosen(ends: EncoderEnds, segmenter: Segmenter, sentences: Sequence[Sentence]) -> Iterator[dict[str, Any]]:
-    """F1 of sentences of raw text and of text in lines, for some limits of doubt; the first is that of one stage."""
+    """F1 of sentences of raw text and of text in lines, for some limits of doubt."""
     source = raw_text(sentences)
     texts = {"raw text": source, "in lines": laid_out(source, 1000)}
 
@@ -274,19 +272,10 @@ def chosen(ends: EncoderEnds, segmenter: Segmenter, sentences: Sequence[Sentence
         return {name: round(measure(own, [text])["sentences"], 2) for name, text in texts.items()}
 
     yield {"linear": f1(segmenter)}
-    one, two = ends.stages
-    yield {"one stage": f1(replace(segmenter, second_look=replace(ends, stages=(one,))))}
-    for low, high, around in (
-        (-100, 100, 24),
-        (-200, 150, 24),
-        (-300, 200, 24),
-        (-200, 150, 48),
-        (-EVERYTHING, EVERYTHING, 48),
-    ):
-        stages = (one, replace(two, low=low, high=high, around=around))
-        yield {"low": low, "high": high, "around": around} | f1(
-            replace(segmenter, second_look=replace(ends, stages=stages))
-        )
+    for low, high, around in LIMITS:
+        stages = (replace(ends.stages[0], low=low, high=high, around=around),)
+        own = replace(segmenter, second_look=replace(ends, stages=stages))
+        yield {"low": low, "high": high, "around": around} | f1(own)
 
 
 def main() -> None:
