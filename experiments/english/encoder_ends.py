@@ -1,215 +1,315 @@
-"""Sentence ends by the encoder of `en`, as it is: what its layers know, and what that adds to the linear classifier.
+"""Sentence ends by the encoder of `en`: trains the networks that look again at what its splitter finds.
 
-python experiments/english/encoder_ends.py --data UD_English-EWT --layer 2 [--layer 4 ...] [--cache FOLDER]
+python experiments/english/encoder_ends.py --data UD_English-EWT --choose               # figures on held-out documents
+python experiments/english/encoder_ends.py --data UD_English-EWT [--seed 1]             # figures on dev
+python experiments/english/encoder_ends.py --data UD_English-EWT --into en.headway      # and into the model
 
-Paragraphs of tokens, as the splitter of `en` finds them, go through the encoder; the vectors of the layers named are
-the input of a small recurrent network (GRU), which says of each token whether a sentence ends after it. The encoder
-learns nothing. After every pass the development part is scored: by the network alone, and by its score plus a weight
-times that of the linear classifier, above a threshold; both are chosen on the development part, so the figure flatters.
+There are two stages (`headway.neural.sentence_ends`): one on the embeddings, for every token, and one on the second
+layer, where the first is in doubt. The encoder learns nothing. Training text is that of the treebank's training part,
+as it is, in lines and without paragraphs, cut into pieces at random. The splitter has learnt these sentences by heart,
+so its score of a token, which the networks see, comes from a splitter that learnt from four fifths of the documents,
+the token's not among them.
 
-At the end: how much of the gain is left if the network is asked only where the linear classifier is in doubt, and what
-share of the words is then in stretches that the encoder has to read for it (it needs onnx and torch).
+With `--choose` the networks learn from four fifths of the documents, too, and the others show what the limits of doubt
+are worth (LOW, HIGH, AROUND below were chosen so); the development part is not looked at then.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime
 import torch
 from numpy.typing import NDArray
+from onnx import TensorProto
+from splitter import figures, measure
 from torch import Tensor, nn
 
+from headway.neural.export_transformer import word_vectors
+from headway.neural.graph import GraphBuilder, array_of, without_root
+from headway.neural.graph_joining import joined
+from headway.neural.graph_reader import read_graph
 from headway.neural.model import NeuralModel
 from headway.neural.reading import groups_by_size
+from headway.neural.sentence_ends import SIGNALS, EncoderEnds, Stage, signals_of
+from headway.neural.session import Session
+from headway.neural.subwords import SubwordReader
 from headway.pipeline import Parser
 from headway.text.characters import AUTO, BREAK, coded
-from headway.text.segmenter import Segmenter, _analyse
+from headway.text.layouts import concatenated, laid_out, run_on
+from headway.text.segmenter import Segmenter, _analyse, _known, _quantised
+from headway.text.sentence_ends import learn_sentence_ends
 from headway.treebank import Sentence, read_treebank
 from headway.treebank.raw_text import SENTENCE, RawText, raw_text
 
-LAYERS, SIZE = 6, 384
-WEIGHTS, THRESHOLDS = (0.01, 0.02, 0.04, 0.08), (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5)
-DOUBTS = ((-80, 80), (-100, 60), (-120, 60), (-150, 60))  # scores of the linear classifier
-RATE, DROPOUT, LONGEST, CELLS = 1e-3, 0.3, 150, 1500
+SIZE, WINDOW = 384, 5
+LAYER, CHANNELS = 2, 128
+LOW, HIGH, AROUND = -100.0, 100.0, 12  # the splitter's scores that are looked at again
+PASSES, RATE, DROPOUT, CELLS, WARM_UP, AVERAGING = 4, 2e-3, 0.3, 1500, 200, 0.995
+SHORTEST, LONGEST, EDGE = 40, 150, 8  # tokens of a piece; those near a cut are not learnt from
+LIMITS = ((-80, 80, 12), (-100, 100, 12), (-100, 100, 24), (-120, 100, 12), (-1e6, 1e6, 24))
+FOLDS, SEED_OF_FOLDS, SEED_OF_LINES = 5, 7, 101
+PREFIX = "ends_"
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Text:
-    """The tokens of a text: forms, where they end, which end sentences; its paragraphs are ranges of tokens."""
+    """The tokens of a text, cut into `pieces`: what is known of each, which end sentences, which are learnt from."""
 
     forms: list[str]
-    ends: NDArray[np.int64]
+    signals: Floats
     gold: Bools
-    linear: NDArray[np.int64]
-    paragraphs: list[Span]
+    counted: Bools
+    pieces: list[tuple[int, int]]
 
     @classmethod
-    def of(cls, source: RawText, segmenter: Segmenter) -> Text:
+    def of(cls, source: RawText, segmenter: Segmenter, rng: np.random.Generator) -> Text:
         codes, entries = coded(source.text)
-        weights = segmenter.boundaries, segmenter.sentence_ends, segmenter.most_words
-        starts, ends, gaps, scores, _ = _analyse(codes, entries, AUTO, *weights)
+        starts, ends, gaps, scores, _ = _analyse(
+            codes, entries, AUTO, segmenter.boundaries, segmenter.sentence_ends, segmenter.most_words
+        )
         forms = [source.text[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-        stops = sorted({*(np.flatnonzero(gaps == BREAK) + 1).tolist(), len(forms)})
-        return cls(forms, ends, source.ends[ends - 1] == SENTENCE, scores, list(pairwise([0, *stops])))
-
-    @property
-    def last(self) -> Bools:
-        """Which tokens are the last of a paragraph: a sentence ends there, whatever anybody says."""
-        found = np.zeros(len(self.forms), np.bool_)
-        found[[stop - 1 for _, stop in self.paragraphs]] = True
-        return found
-
-    def f1(self, found: Bools) -> float:
-        gold, own = (_spans(self.ends[each | self.last]) for each in (self.gold, found))
-        return 200 * len(gold & own) / (len(gold) + len(own))
+        stops = np.flatnonzero(gaps == BREAK) + 1
+        counted = gaps != BREAK
+        pieces: list[tuple[int, int]] = []
+        for start, stop in pairwise([0, *stops.tolist()]):
+            cuts = [start]
+            while stop - cuts[-1] > LONGEST:
+                cuts.append(cuts[-1] + int(rng.integers(SHORTEST, LONGEST)))
+            for cut in cuts[1:]:
+                counted[cut - EDGE : cut + EDGE] = False
+            pieces += pairwise([*cuts, stop])
+        return cls(forms, signals_of(scores, gaps), source.ends[ends - 1] == SENTENCE, counted, pieces)
 
 
-def _spans(ends: NDArray[np.int64]) -> set[Span]:
-    return set(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+def value_of_layer(network: bytes, layer: int) -> str:
+    """The name of a layer's value in the parser's graph: one norm after the embeddings, two in every layer."""
+    norms = [node.outputs[0] for node in read_graph(network).nodes if node.operation == "LayerNormalization"]
+    return norms[2 * layer]
 
 
-def vectors_of(text: Text, model: NeuralModel, layers: Sequence[int]) -> NDArray[np.float16]:
-    """The vectors (tokens, layers, SIZE); a token's is the mean of those of its first and its last subword."""
-    graph = onnx.load_from_string(model.network.graph)
-    norms = [node.output[0] for node in graph.graph.node if node.op_type == "LayerNormalization"]
-    names = [norms[2 * layer] for layer in layers]  # one after the embeddings, two in every layer
-    for name in names:
-        graph.graph.output.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    reading = model.reader.read([Sentence.from_words(text.forms[a:b]) for a, b in text.paragraphs])
-    found = np.zeros((len(text.forms), len(layers), SIZE), np.float16)
-    for which in groups_by_size(reading.sizes, 1024):
-        inputs = reading.batch(which)
-        for k, layer in enumerate(session.run(names, dict(inputs))):
-            words = layer.reshape(-1, SIZE)[inputs["words"][:, 1:]].mean(2)
-            for row, number in enumerate(which.tolist()):
-                start, stop = text.paragraphs[number]
-                found[start:stop, k] = words[row, : stop - start]
-    return found
+def given(network: bytes, layer: int) -> tuple[GraphBuilder, str]:
+    """A graph on top of a layer, and in it the vectors of words (B, N, SIZE)."""
+    graph = GraphBuilder(quantised=True, prefix=PREFIX)
+    x = graph.input(value_of_layer(network, layer), TensorProto.FLOAT, ("windows", "subwords", SIZE))
+    words = without_root(graph, graph.input("words", TensorProto.INT64, ("batch", "nodes", 2)))
+    return graph, word_vectors(graph, x, words, SIZE)
+
+
+def vectors_of(text: Text, model: NeuralModel, layer: int) -> NDArray[np.float16]:
+    """The vectors (tokens, SIZE) of a layer."""
+    graph, found = given(model.network.graph, layer)
+    graph.output(found, "vectors", ("batch", "words", SIZE))
+    session = Session(joined(model.network.graph, graph.build()), ("subwords", "shapes", "words"), ("vectors",))
+    reading = model.reader.read([Sentence.from_words(text.forms[a:b]) for a, b in text.pieces])
+    result = np.zeros((len(text.forms), SIZE), np.float16)
+    for which in groups_by_size(reading.sizes, 512):
+        batch = session.run(reading.batch(which))["vectors"]
+        for row, number in enumerate(which.tolist()):
+            start, stop = text.pieces[number]
+            result[start:stop] = batch[row, : stop - start]
+    return result
 
 
 class Ends(nn.Module):
-    """The score of a sentence end after every token (B, N)."""
+    """The log-odds of a sentence end after every token (B, N); tokens that are padding have no signals."""
 
-    def __init__(self, layers: int, size: int) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        self.dropout, self.project = nn.Dropout(DROPOUT), nn.Linear(SIZE * layers, size)
-        self.around = nn.GRU(size, size // 2, bidirectional=True, batch_first=True)
-        self.score = nn.Sequential(nn.Linear(2 * size, size), nn.GELU(), nn.Dropout(DROPOUT), nn.Linear(size, 1))
+        self.dropout, self.project = nn.Dropout(DROPOUT), nn.Linear(SIZE, channels)
+        self.near = nn.Conv1d(channels + SIGNALS, channels, WINDOW, padding=WINDOW // 2)
+        self.far = nn.Conv1d(channels, channels, WINDOW, padding=WINDOW // 2)
+        self.score = nn.Linear(channels + SIGNALS, 1)
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        states, _ = self.around(nn.functional.gelu(self.project(self.dropout(vectors))))
-        states = self.dropout(states)
-        following = torch.cat([states[:, 1:], torch.zeros_like(states[:, :1])], 1)
-        found: Tensor = self.score(torch.cat([states, following], -1))[..., 0]
+    def forward(self, vectors: Tensor, signals: Tensor) -> Tensor:
+        there, gelu = signals[..., -1:], nn.functional.gelu
+        x = torch.cat([gelu(self.project(self.dropout(vectors))) * there, signals], -1)
+        x = gelu(self.near(self.dropout(x).transpose(1, 2))).transpose(1, 2) * there
+        x = x + gelu(self.far(self.dropout(x).transpose(1, 2))).transpose(1, 2)
+        found: Tensor = self.score(torch.cat([self.dropout(x), signals], -1))[..., 0]
         return found
 
+    def graph(self, network: bytes, layer: int) -> bytes:
+        """The same as a graph on top of the parser's, with weights of one byte."""
+        graph, x = given(network, layer)
+        signals = graph.input("signals", TensorProto.FLOAT, ("batch", "words", SIGNALS))
+        last = graph.integers(SIGNALS - 1), graph.integers(SIGNALS), graph.integers(2)
+        there = graph.apply("Slice", signals, *last)
 
-Batch = tuple[list[Span], Tensor, Tensor, Tensor]
+        def linear(x: str, layer: nn.Linear) -> str:
+            product = graph.apply(
+                "MatMul", x, graph.apply("Transpose", graph.table(array_of(layer.weight)), perm=[1, 0])
+            )
+            return graph.apply("Add", product, graph.constant(array_of(layer.bias)))
+
+        def around(x: str, layer: nn.Conv1d) -> str:
+            own = graph.table(array_of(layer.weight)), graph.constant(array_of(layer.bias))
+            turned = graph.apply("Transpose", x, perm=[0, 2, 1])
+            made = graph.apply("Gelu", graph.apply("Conv", turned, *own, pads=[WINDOW // 2] * 2))
+            return graph.apply("Transpose", made, perm=[0, 2, 1])
+
+        x = graph.apply("Mul", graph.apply("Gelu", linear(x, self.project)), there)
+        x = graph.apply("Mul", around(graph.apply("Concat", x, signals, axis=2), self.near), there)
+        x = graph.apply("Add", x, around(x, self.far))
+        found = linear(graph.apply("Concat", x, signals, axis=2), self.score)
+        graph.output(graph.apply("Squeeze", found, graph.integers(2)), "scores", ("batch", "words"))
+        return graph.build()
 
 
-def batches(text: Text, vectors: NDArray[np.float16], rng: np.random.Generator | None) -> Iterator[Batch]:
-    """Stretches of paragraphs: which tokens, their vectors, where sentences end, and which tokens count."""
-    longest, cells = (LONGEST, CELLS) if rng else (400, 4000)
-    shift = int(rng.integers(0, longest)) if rng else longest
-    pieces = [
-        piece
-        for start, stop in text.paragraphs
-        for piece in pairwise(sorted({start, *range(min(start + shift, stop), stop, longest), stop}))
-    ]
-    sizes = np.array([stop - start for start, stop in pieces])
-    groups = list(groups_by_size(sizes, cells))
-    counted = ~text.last
-    for number in rng.permutation(len(groups)) if rng else range(len(groups)):
-        own = [pieces[k] for k in groups[number].tolist()]
-        width = max(stop - start for start, stop in own)
-        x = np.zeros((len(own), width, vectors.shape[1] * SIZE), np.float32)
-        gold, counts = np.zeros((2, len(own), width), np.float32)
+Batch = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def batches(text: Text, vectors: NDArray[np.float16], rng: np.random.Generator) -> Iterator[Batch]:
+    """Pieces in random order: vectors, signals, where sentences end, and which tokens count."""
+    sizes = np.array([stop - start for start, stop in text.pieces])
+    groups = list(groups_by_size(sizes, CELLS))
+    for number in rng.permutation(len(groups)):
+        own = [text.pieces[k] for k in groups[number].tolist()]
+        shape = len(own), max(stop - start for start, stop in own)
+        x, signals = np.zeros((*shape, SIZE), np.float32), np.zeros((*shape, SIGNALS), np.float32)
+        gold, counts = np.zeros((2, *shape), np.float32)
         for row, (start, stop) in enumerate(own):
-            x[row, : stop - start] = vectors[start:stop].reshape(stop - start, -1)
-            gold[row, : stop - start], counts[row, : stop - start] = text.gold[start:stop], counted[start:stop]
-        yield own, torch.from_numpy(x), torch.from_numpy(gold), torch.from_numpy(counts)
+            width = stop - start
+            x[row, :width], signals[row, :width] = vectors[start:stop], text.signals[start:stop]
+            gold[row, :width], counts[row, :width] = text.gold[start:stop], text.counted[start:stop]
+        yield torch.from_numpy(x), torch.from_numpy(signals), torch.from_numpy(gold), torch.from_numpy(counts)
 
 
-def scored(network: Ends, text: Text, vectors: NDArray[np.float16]) -> Floats:
-    network.eval()
-    found = np.zeros(len(text.forms), np.float32)
-    with torch.inference_mode():
-        for own, x, _, _ in batches(text, vectors, None):
-            scores = network(x).numpy()
-            for row, (start, stop) in enumerate(own):
-                found[start:stop] = scores[row, : stop - start]
+def trained(texts: Sequence[Text], model: NeuralModel, layer: int, channels: int, seed: int) -> Ends:
+    """The average of the weights over the last steps."""
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    network = Ends(channels)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
+    average = torch.optim.swa_utils.AveragedModel(
+        network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(AVERAGING)
+    )
+    read = [(text, vectors_of(text, model, layer)) for text in texts]
+    steps = PASSES * sum(1 for text, vectors in read for _ in groups_by_size(_sizes(text), CELLS))
+    step = 0
+    network.train()
+    for number in range(PASSES):
+        print(f"layer {layer}, pass {number + 1}", flush=True)
+        going = [batches(text, vectors, rng) for text, vectors in read]
+        while going:
+            some = going[int(rng.integers(len(going)))]
+            batch = next(some, None)
+            if batch is None:
+                going.remove(some)
+                continue
+            x, signals, gold, counts = batch
+            step += 1
+            optimiser.param_groups[0]["lr"] = RATE * min(step / WARM_UP, 1 - step / (steps + 1))
+            losses = nn.functional.binary_cross_entropy_with_logits(network(x, signals), gold, reduction="none")
+            optimiser.zero_grad()
+            ((losses * counts).sum() / counts.sum().clamp(min=1)).backward()
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            average.update_parameters(network)
+    found = average.module
+    assert isinstance(found, Ends)
+    return found.eval()
+
+
+def _sizes(text: Text) -> NDArray[np.int64]:
+    return np.array([stop - start for start, stop in text.pieces])
+
+
+def documents(sentences: Sequence[Sentence]) -> list[list[Sentence]]:
+    found: list[list[Sentence]] = []
+    for sentence in sentences:
+        if not found or any(comment.startswith("# newdoc") for comment in sentence.layout.comments):
+            found.append([])
+        found[-1].append(sentence)
     return found
 
 
-def together(text: Text, scores: Floats, asked: Bools) -> tuple[float, float, float]:
-    """The best F1 of both classifiers, its weight and threshold; where the network is not asked, the linear decides."""
+def splits(sentences: Sequence[Sentence]) -> list[tuple[list[Sentence], list[Sentence]]]:
+    """FOLDS times: the documents to learn from, and the others."""
+    every = documents(sentences)
+    folds = np.random.default_rng(SEED_OF_FOLDS).integers(0, FOLDS, len(every)).tolist()
 
-    def f1(weight: float, threshold: float) -> float:
-        return text.f1(np.where(asked, scores + weight * text.linear > threshold, text.linear > 0))
+    def those(held: int, *, out: bool) -> list[Sentence]:
+        return [one for own, fold in zip(every, folds, strict=True) if (fold == held) == out for one in own]
 
-    return max((f1(weight, threshold), weight, threshold) for weight in WEIGHTS for threshold in THRESHOLDS)
+    return [(those(held, out=False), those(held, out=True)) for held in range(FOLDS)]
+
+
+def with_ends_of(segmenter: Segmenter, sentences: Sequence[Sentence]) -> Segmenter:
+    """The splitter with sentence ends learnt from these sentences, as `Segmenter.learn` does it."""
+    source = raw_text(sentences)
+    text = concatenated([source, run_on(source), laid_out(source, 0), laid_out(source, 1)])
+    return replace(segmenter, sentence_ends=_quantised(learn_sentence_ends(*_known(text), 0, 5)), second_look=None)
+
+
+def networks(model: NeuralModel, parts: Sequence[tuple[Segmenter, Sequence[Sentence]]], seed: int) -> EncoderEnds:
+    """Both stages, learnt from the sentences of each part by the scores of its splitter."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for segmenter, sentences in parts:
+        source = raw_text(sentences)
+        texts += [Text.of(each, segmenter, rng) for each in (source, laid_out(source, SEED_OF_LINES))]
+    graph = model.network.graph
+    head = trained(texts, model, LAYER, CHANNELS, seed).graph(graph, LAYER)
+    assert isinstance(model.reader, SubwordReader)
+    return EncoderEnds(model.reader, graph, (Stage(head, LOW, HIGH, AROUND),))
+
+
+def chosen(ends: EncoderEnds, segmenter: Segmenter, sentences: Sequence[Sentence]) -> Iterator[dict[str, Any]]:
+    """F1 of sentences of raw text and of text in lines, for some limits of doubt."""
+    source = raw_text(sentences)
+    texts = {"raw text": source, "in lines": laid_out(source, 1000)}
+
+    def f1(own: Segmenter) -> dict[str, float]:
+        return {name: round(measure(own, [text])["sentences"], 2) for name, text in texts.items()}
+
+    yield {"linear": f1(segmenter)}
+    for low, high, around in LIMITS:
+        stages = (replace(ends.stages[0], low=low, high=high, around=around),)
+        own = replace(segmenter, second_look=replace(ends, stages=stages))
+        yield {"low": low, "high": high, "around": around} | f1(own)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--data", type=Path, required=True)
-    options.add_argument("--layer", type=int, action="append", required=True, choices=range(LAYERS + 1))
-    options.add_argument("--size", type=int, default=192)
-    options.add_argument("--epochs", type=int, default=4)
-    options.add_argument("--cache", type=Path, help="a folder for the vectors: most of the time goes into them")
-    given = options.parse_args()
-    parser = Parser.load("en")
+    options.add_argument("--data", type=Path, required=True, help="the folder of UD English-EWT")
+    options.add_argument("--choose", action="store_true", help="figures on documents that are held out, no others")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--model", default="en")
+    options.add_argument("--into", type=Path, help="the model that gets the networks")
+    options.add_argument("--output", type=Path, help="the file for the figures")
+    asked = options.parse_args()
+    torch.set_num_threads(1)
+    parser = Parser.load(asked.into or asked.model)
     assert isinstance(parser.model, NeuralModel)
     assert parser.segmenter is not None
-    texts: dict[str, Text] = {}
-    vectors: dict[str, NDArray[np.float16]] = {}
-    for part in ("train", "dev"):
-        source = raw_text(list(read_treebank(min(given.data.glob(f"*{part}*.conllu*")))))
-        texts[part] = Text.of(source, parser.segmenter)
-        kept = given.cache / f"{part}-{'-'.join(map(str, given.layer))}.npy" if given.cache else None
-        if kept is not None and kept.exists():
-            vectors[part] = np.load(kept)
-        else:
-            vectors[part] = vectors_of(texts[part], parser.model, given.layer)
-            if kept is not None:
-                np.save(kept, vectors[part])
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    network = Ends(len(given.layer), given.size)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
-    dev = texts["dev"]
-    print(f"the linear classifier: {dev.f1(dev.linear > 0):.2f}", flush=True)
-    for epoch in range(given.epochs):
-        network.train()
-        optimiser.param_groups[0]["lr"] = RATE * (1 - epoch / given.epochs)
-        for _, x, gold, counts in batches(texts["train"], vectors["train"], rng):
-            losses = nn.functional.binary_cross_entropy_with_logits(network(x), gold, reduction="none") * counts
-            optimiser.zero_grad()
-            (losses.sum() / counts.sum().clamp(min=1)).backward()
-            optimiser.step()
-        scores = scored(network, dev, vectors["dev"])
-        f1, weight, threshold = together(dev, scores, ~dev.last)
-        both = f"with the linear: {f1:.2f} (weight {weight:g}, threshold {threshold:g})"
-        print(f"pass {epoch + 1}: the network: {dev.f1(scores > 0):.2f}; {both}", flush=True)
-    for low, high in DOUBTS:
-        asked = (dev.linear > low) & (dev.linear < high) & ~dev.last
-        stretch = np.cumsum((dev.linear >= high) | dev.last) - ((dev.linear >= high) | dev.last)
-        read = np.isin(stretch, stretch[asked]).mean()
-        f1 = together(dev, scores, asked)[0]
-        print(
-            f"asked where the linear score is from {low} to {high}: {f1:.2f}, {100 * read:.0f}% of the words read again"
-        )
+    train, dev = (list(read_treebank(min(asked.data.glob(f"*{part}*.conllu*")))) for part in ("train", "dev"))
+    parts = [(with_ends_of(parser.segmenter, known), held) for known, held in splits(train)]
+    if asked.choose:
+        *known, (segmenter, held) = parts
+        ends = networks(parser.model, known, asked.seed)
+        for row in chosen(ends, segmenter, held):
+            print(json.dumps(row), flush=True)
+        return
+    ends = networks(parser.model, parts, asked.seed)
+    parser = replace(
+        parser, model=replace(parser.model, ends=ends), segmenter=replace(parser.segmenter, second_look=ends)
+    )
+    if asked.into:
+        parser.save(asked.into)
+    assert parser.segmenter is not None
+    shown = json.dumps({f"{asked.data.name} dev": figures(parser.segmenter, dev)}, indent=2)
+    print(shown)
+    if asked.output:
+        asked.output.write_text(shown + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -84,13 +84,20 @@ def prove(model: Path, data: Path, dist: Path, folder: Path, quick: bool) -> dic
         "python": platform.python_version(),
         "quick": quick,
         "data": {part: checksum(some) for part, some in parts.items()},
-        "model": {"bytes": model.stat().st_size, "sha256": sha256(model)},
+        "model": {"bytes": model.stat().st_size, "sha256": sha256(model), "trained": trained(Parser.load(model))},
         "measured": measured,
         "words_per_second": speed,
         "wheels": {each.name: {"bytes": each.stat().st_size, "sha256": sha256(each)} for each in (wheels[0], own)},
         "installed": json.loads(run(python, "-m", "pip", "list", "--format", "json")),
         "used": used(python, model),
     }
+
+
+def trained(parser: Parser) -> dict[str, Any]:
+    """What the model says of its training: settings, and the scores of every pass on development sentences."""
+    about = parser.describe().data["about"]
+    history = [{name: one.get(name) for name in ("pass", "dev", "las")} for one in about["history"]]
+    return {"settings": about["settings"], "best_pass": about["best_pass"], "history": history}
 
 
 def words_per_second(parser: Parser, text: str) -> float:

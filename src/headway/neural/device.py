@@ -29,6 +29,7 @@ from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import possible_labels
 from headway.neural.model import NeuralModel, cells
 from headway.neural.reading import Reading, groups_by_size
+from headway.neural.sentence_temperature import HIGHEST, LOWEST, SentenceTemperature
 from headway.neural.torch_session import TorchSession
 from headway.parallel import Executor
 from headway.torch import TreeDistribution as DeviceTrees
@@ -154,6 +155,11 @@ class DeviceModel:
             found = self.network.run(inputs)
             self._require_shapes(found, len(which), nodes)
             arcs = found["arcs"] / self.model.temperature
+            if self.model.sentence_temperature is not None and self.labels is not None:
+                own = sentence_temperatures(
+                    self.model.sentence_temperature, arcs, found["label_modifiers"], self._sent(lengths)
+                )
+                arcs = arcs / own[:, None, None]
             allowed = allowed_arcs(constraints, which, nodes)
             if allowed is not None:
                 arcs = arcs.masked_fill(~self._sent(allowed), -torch.inf)
@@ -216,6 +222,22 @@ class DeviceModel:
                 columns={name: column[start:end] for name, column in columns.items()} or None,
                 label_probabilities=labels.probabilities,
             )
+
+
+def sentence_temperatures(given: SentenceTemperature, arcs: Tensor, vectors: Tensor, lengths: Tensor) -> Tensor:
+    """`SentenceTemperature.temperatures` on tensors."""
+    places = torch.arange(arcs.shape[1], device=arcs.device)
+    words = (places[1:] <= lengths[:, None])[..., None]
+    possible = (places <= lengths[:, None])[:, :, None] & (places[:, None] != places[1:])
+    own = arcs[:, :, 1:].masked_fill(~possible, -torch.inf)
+    unsure = 1 - 1 / (own - own.amax(dim=1, keepdim=True)).exp().sum(dim=1)
+    pairs = torch.cat([unsure[..., None], vectors[:, 1:]], dim=2).masked_fill(~words, 0.0)
+    means = pairs.sum(dim=1) / lengths.clamp(min=1)[:, None]
+    if means.shape[1] != 1 + len(given.direction):
+        raise _misshapen()
+    odds = means[:, 1:] @ means.new_tensor(given.direction) + given.bias
+    exponents = given.constant + given.doubt * means[:, 0] + given.disorder * odds.sigmoid()
+    return exponents.clamp(LOWEST, HIGHEST).exp()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     sentences --reader--> batches --network--> arc scores --decoder--> trees --network--> labels
 
 Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017); label
-scores by one of their own.
+scores by one of their own. Arc scores may have one for each sentence besides (`sentence_temperature.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from headway.models.saved import about_of, trees_of
 from headway.models.tree_decoder import TreeDecoder
 from headway.neural.lexicon import LexiconReader
 from headway.neural.reading import Reader, groups_by_size
+from headway.neural.sentence_ends import EncoderEnds
+from headway.neural.sentence_temperature import SentenceTemperature
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
@@ -49,7 +51,10 @@ _ROWS = 128  # words whose labels are scored at once: their products fit the cac
 
 @dataclass(frozen=True, repr=False)
 class NeuralModel:
-    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children."""
+    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children.
+
+    `ends` finds sentence ends by the same encoder, if it was taught to.
+    """
 
     reader: Reader
     network: Session
@@ -60,6 +65,8 @@ class NeuralModel:
     roots: tuple[str, ...] = ()
     temperature: float = 1.0
     label_temperature: float = 1.0
+    ends: EncoderEnds | None = None
+    sentence_temperature: SentenceTemperature | None = None
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
@@ -173,7 +180,11 @@ class NeuralModel:
         executor: Executor,
     ) -> list[Prediction]:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        arcs = mask_arcs(outputs["arcs"].astype(np.float64) / self.temperature, allowed)
+        arcs = outputs["arcs"].astype(np.float64) / self.temperature
+        if self.sentence_temperature is not None and "label_modifiers" in outputs:
+            own = self.sentence_temperature.temperatures(arcs, outputs["label_modifiers"], lengths)
+            arcs /= own[:, None, None]
+        arcs = mask_arcs(arcs, allowed)
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]
         rows, words = (np.concatenate(parts) for parts in cells(lengths))
@@ -286,6 +297,11 @@ class NeuralModel:
         }
         graphs = {"network": self.network, "labels": self.labels}
         arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
+        if self.ends is not None:
+            data["ends"], heads = self.ends.to_data()
+            arrays |= heads
+        if self.sentence_temperature is not None:
+            data["sentence_temperature"] = self.sentence_temperature.to_data()
         return Archive(self.kind, data, arrays)
 
     @classmethod
@@ -296,7 +312,7 @@ class NeuralModel:
         tasks = Tasks.from_data(mapping(data["tasks"], "the tasks"))
         temperature = _temperature(data["temperature"])
         label_temperature = _temperature(data.get("label_temperature", 1.0))  # older models have none
-        return cls.of_graphs(
+        made = cls.of_graphs(
             _READERS[reader["kind"]].from_data(reader),
             tasks,
             _bytes(archive, "network"),
@@ -307,6 +323,15 @@ class NeuralModel:
             temperature,
             label_temperature,
         )
+        if "sentence_temperature" in data:
+            saved = mapping(data["sentence_temperature"], "the sentence temperature")
+            made = replace(made, sentence_temperature=SentenceTemperature.from_data(saved))
+        if "ends" in data:
+            if not isinstance(made.reader, SubwordReader):
+                raise ValueError("there are networks of sentence ends without an encoder of subwords")
+            ends = EncoderEnds.from_data(data["ends"], archive.arrays, made.reader, made.network.graph)
+            made = replace(made, ends=ends)
+        return made
 
 
 def _temperature(saved: Any) -> float:

@@ -94,6 +94,8 @@ class SubwordReader:
         if len(self._known) > _REMEMBERED:
             self._known.clear()
         new = sorted(forms - self._known.keys())
+        if not new:
+            return
         whole = [[_LONE_SURROGATE.sub("\ufffd", form)] for form in new]
         try:
             cut = self._tokenizer.encode_batch(whole, is_pretokenized=True)
