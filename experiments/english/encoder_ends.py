@@ -1,17 +1,16 @@
-"""Sentence ends by the encoder of `en`: trains the networks that look again at what its splitter finds.
+"""Sentence ends by the encoder of `en`: trains a network that looks again at what a splitter finds.
 
 python experiments/english/encoder_ends.py --data UD_English-EWT --choose               # figures on held-out documents
 python experiments/english/encoder_ends.py --data UD_English-EWT [--seed 1]             # figures on dev
-python experiments/english/encoder_ends.py --data UD_English-EWT --into en.headway      # and into the model
+python experiments/english/encoder_ends.py --data UD_English-EWT --into model.headway   # and into the model
 
-There are two stages (`headway.neural.sentence_ends`): one on the embeddings, for every token, and one on the second
-layer, where the first is in doubt. The encoder learns nothing. Training text is that of the treebank's training part,
-as it is, in lines and without paragraphs, cut into pieces at random. The splitter has learnt these sentences by heart,
-so its score of a token, which the networks see, comes from a splitter that learnt from four fifths of the documents,
-the token's not among them.
+The network reads the second layer around tokens after which the splitter is in doubt (`headway.neural.sentence_ends`).
+The encoder learns nothing. Training text is that of the treebank's training part, as it is and in lines, cut into
+pieces at random. The splitter has learnt these sentences by heart, so its score of a token, which the network sees,
+comes from a splitter that learnt from four fifths of the documents, the token's not among them.
 
-With `--choose` the networks learn from four fifths of the documents, too, and the others show what the limits of doubt
-are worth (LOW, HIGH, AROUND below were chosen so); the development part is not looked at then.
+With `--choose` the network learns from four fifths of the documents, too, and the others show what the limits of doubt
+are worth; the development part is not looked at then.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def discriminator(real: Floats, random: Floats) -> tuple[Floats, float]:
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         odds = x @ weights
-        value = np.mean(np.logaddexp(0, odds) - gold * odds) + PENALTY * weights[:-1] @ weights[:-1]
+        value = float(np.mean(np.logaddexp(0, odds) - gold * odds) + PENALTY * weights[:-1] @ weights[:-1])
         share = 1 / (1 + np.exp(-odds))
         return value, x.T @ (share - gold) / len(x) + 2 * PENALTY * np.append(weights[:-1], 0)
 
@@ -147,9 +147,8 @@ def main() -> None:
     direction, bias = discriminator(
         *(seen(model, each, trees=False).means for each in (some, in_random_order(some, SEED_OF_TRAINING)))
     )
-    found = fitted(
-        *(seen(model, each, trees=True) for each in (dev, in_random_order(dev, SEED_OF_FIT))), direction, bias
-    )
+    real, mixed = (seen(model, each, trees=True) for each in (dev, in_random_order(dev, SEED_OF_FIT)))
+    found = fitted(real, mixed, direction, bias)
     print(json.dumps({name: value for name, value in found.to_data().items() if name != "direction"}))
     after = replace(parser, model=replace(model, sentence_temperature=found))
     if asked.into:

@@ -182,8 +182,7 @@ class NeuralModel:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         arcs = outputs["arcs"].astype(np.float64) / self.temperature
         if self.sentence_temperature is not None and "label_modifiers" in outputs:
-            own = self.sentence_temperature.temperatures(arcs, outputs["label_modifiers"], lengths)
-            arcs /= own[:, None, None]
+            arcs /= self.sentence_temperature.temperatures(arcs, outputs["label_modifiers"], lengths)[:, None, None]
         arcs = mask_arcs(arcs, allowed)
         trees = self.decoder.decode(arcs, lengths, options, executor)
         ends = [0, *accumulate(lengths.tolist())]

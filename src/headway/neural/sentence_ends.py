@@ -1,10 +1,10 @@
 """Where sentences end, by the lower layers of a parser's encoder: a second look at what the splitter found.
 
-The splitter's linear classifier scores a sentence end after every token. Here small convolutional networks score it
-again, in stages: each is asked about the tokens after which the stage before left an end in doubt, that is, whose score
-is between `low` and `high`. A stage reads stretches of text around these tokens through one layer of the encoder, and
-is a graph on top of the parser's own (`headway.neural.graph_joining`), so that its weights are few. The first stage
-reads all words, which is cheap on the embeddings alone; what it cannot tell, some percent, goes up by some layers.
+The splitter's linear classifier scores a sentence end after every token. Here small networks score it again, in
+stages: each is asked about the tokens after which the one before (the first: the splitter) leaves an end in doubt, that
+is, whose score is between `low` and `high`. A stage reads stretches of text around these tokens through the lower
+layers of the encoder: it is a graph on top of the parser's own (`headway.neural.graph_joining`), and shares its
+weights.
 
 A network takes the words' vectors and what the splitter knows (`signals_of`). Reading n tokens costs O(n).
 """

@@ -48,7 +48,8 @@ class SentenceTemperature:
         odds = (means * np.array(self.direction)).sum(axis=1) + self.bias
         disorders = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
         exponents = self.constant + self.doubt * doubts + self.disorder * disorders
-        return np.exp(np.clip(exponents, LOWEST, HIGHEST))
+        found: Floats = np.exp(np.clip(exponents, LOWEST, HIGHEST))
+        return found
 
     def to_data(self) -> dict[str, Any]:
         return {**{name: getattr(self, name) for name in _NUMBERS}, "direction": list(self.direction)}
@@ -60,7 +61,7 @@ class SentenceTemperature:
         if not isinstance(direction, list) or len(direction) > _MOST_WEIGHTS:
             raise ValueError("the sentence temperature is damaged")
         weights = tuple(number(weight, "a weight of the sentence temperature") for weight in direction)
-        return cls(*(number(data[name], name) for name in _NUMBERS), weights)
+        return cls(**{name: number(data[name], name) for name in _NUMBERS}, direction=weights)
 
 
 def doubts_of(arcs: Floats, lengths: Ints) -> Floats:
