@@ -2,9 +2,9 @@
 
 Eliminating one half of the words to solve the other is fast while rows are long. Most of the time would go to the many
 small groups at the end, whose loops are over before a vector register is full. Here all groups of one level are made
-before the next: those of up to `FEW_WORDS` words then lie next to each other, eight of them in the lanes of vector
-registers (`lane_walks`). Their sizes differ by one at most; a word that a group lacks has the first word as its only
-head, and is nobody's head, so that its pivot is 1.
+before the next: those of up to `FEW_WORDS` words are then taken together, eight of them in the lanes of vector
+registers (`lanes`), and the escapes of each word computed apart. Their sizes differ by one at most; a word that a group
+lacks has the first word as its only head, and is nobody's head, so that its pivot is 1.
 
 Only for weights that need no watching (`walk_weights.find_scale`). Each sentence is computed on its own: results do not
 depend on what else is in a batch.
@@ -22,27 +22,27 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.inference.escape_walks import FEW_WORDS, PANEL, copy_words, eliminate, flat, log_product, substitute
 from headway.inference.jit import part
-from headway.inference.lane_walks import count_cells, solve_cells
-from headway.inference.lanes import LANES
+from headway.inference.lanes import LANES, fill, load, store
 
 
 class LaneSpace(NamedTuple):
     """What groups are computed in, side by side; and where the groups of each level begin."""
 
     cells: Floats
+    rest: Floats
     pivots: Floats
     escapes: Floats
-    path: Ints
     begin: Ints
 
 
 @part
 def lane_space(levels: int, nodes: int) -> LaneSpace:
     """Workspace for sentences of so many nodes. Lanes that are not used hold ones."""
-    cells = aligned(LANES * count_cells(FEW_WORDS))
+    size = LANES * FEW_WORDS * (FEW_WORDS + 1)
+    cells = aligned(size)
     cells[:] = 1.0
-    pivots, escapes = aligned(LANES * 2 * FEW_WORDS), aligned(LANES * FEW_WORDS * (FEW_WORDS + 1))
-    return LaneSpace(cells, pivots, escapes, np.empty((5, 8), np.int64), np.empty((levels, nodes + 1), np.int64))
+    begin = np.empty((levels, nodes + 1), np.int64)
+    return LaneSpace(cells, aligned(size), aligned(LANES * FEW_WORDS), aligned(size), begin)
 
 
 @part
@@ -69,14 +69,14 @@ def solve_plain(
             if g > 0 and not wanted:
                 continue
             at, below = _row_of(begin, level, g, height), (level + 1) * height + 2 * lo
-            if not (begun and g == 0 and size > FEW_WORDS):
-                copy_words(rows, at, 0, half, size, below)
-                eliminate(rows, below, size, half, multi_root, False, work, 1.0)
-                if g == 0:
+            for side in range(2 if wanted else 1):
+                if begun and g == 0 and side == 0 and size > FEW_WORDS:
+                    continue
+                first, keep = (0, half) if side == 0 else (half, size - half)
+                copy_words(rows, at, first, keep, size, below + side * size)
+                eliminate(rows, below + side * size, size, keep, multi_root, False, work, 1.0)
+                if g == 0 and side == 0:
                     log_z += log_product(work[PANEL], half, size, False)
-            if wanted:
-                copy_words(rows, at, half, size - half, size, below + size)
-                eliminate(rows, below + size, size, size - half, multi_root, False, work, 1.0)
         groups, level, most = 2 * groups, level + 1, (most + 1) // 2
         begin[level, groups] = n
     for first in range(0, groups if wanted else 1, LANES):
@@ -84,7 +84,7 @@ def solve_plain(
         for q in range(count):
             lo, hi = begin[level, first + q], begin[level, first + q + 1]
             _to_lane(rows, _row_of(begin, level, first + q, height), hi - lo, most, q, space.cells)
-        solve_cells(space.cells, most, multi_root, False, wanted, space.path, space.pivots, space.escapes)
+        _solve_few(space.cells, most, multi_root, most if wanted else 1, space.rest, space.pivots, space.escapes)
         if first == 0:
             log_z += log_product(space.pivots[: LANES * most : LANES], 0, most, False)
         if wanted:
@@ -98,8 +98,9 @@ def solve_plain(
         for g in range(groups):
             lo, hi = begin[level, g], begin[level, g + 1]
             size, half, below = hi - lo, (hi - lo) // 2, (level + 1) * height + 2 * lo
-            substitute(rows, below, lo, half, lo + half, size, escape)
-            substitute(rows, below + size, lo + half, size - half, lo, size, escape)
+            for side in range(2):
+                columns, keep, others = (lo, half, lo + half) if side == 0 else (lo + half, size - half, lo)
+                substitute(rows, below + side * size, columns, keep, others, size, escape)
     return log_z
 
 
@@ -136,3 +137,51 @@ def _from_lane(escapes: Floats, most: int, q: int, lo: int, hi: int, escape: Flo
     for h in range(hi - lo):
         for m in range(hi - lo):
             escape[lo + h, lo + m] = escapes[LANES * (h * (most + 1) + m) + q]
+
+
+@part
+def _solve_few(
+    cells: Floats, n: int, multi_root: bool, columns: int, rest: Floats, pivots: Floats, escapes: Floats
+) -> None:
+    """Escapes, cell h (n + 1) + m, of n words for the first columns m, and the pivots that multiply to Z.
+
+    Cell i (n + 1) + 1 + j is the weight of stepping from word i to word j, cell i (n + 1) to the root. For each column
+    all other words are eliminated: with few words that takes no longer than divide and conquer.
+    """
+    width = n + 1
+    for m in range(columns):
+        for i in range(n):
+            row = width * _word(i, m)
+            store(rest, i * width, load(cells, row))
+            for j in range(n):
+                store(rest, i * width + 1 + j, load(cells, row + 1 + _word(j, m)))
+        for k in range(n - 1, 0, -1):
+            row = k * width
+            d = load(rest, row) if multi_root else fill(0.0)
+            for j in range(1, k + 1):
+                d = d + load(rest, row + j)
+            if m == 0:
+                store(pivots, k, d)
+            inverse = fill(1.0) / d
+            for j in range(k + 1):
+                store(rest, row + j, load(rest, row + j) * inverse)
+            for i in range(k):
+                factor = load(rest, i * width + 1 + k)
+                for j in range(k + 1):
+                    store(rest, i * width + j, load(rest, i * width + j) + factor * load(rest, row + j))
+        if m == 0:
+            store(pivots, 0, load(rest, 0))
+        store(escapes, m * width + m, fill(0.0))
+        for k in range(1, n):
+            escape = load(rest, k * width)
+            for j in range(1, k):
+                escape = escape + load(rest, k * width + 1 + j) * load(escapes, _word(j, m) * width + m)
+            store(escapes, _word(k, m) * width + m, escape)
+
+
+@part
+def _word(i: int, m: int) -> int:
+    """The i-th word when word m comes first, and the others in order after it."""
+    if i == 0:
+        return m
+    return i - 1 if i <= m else i

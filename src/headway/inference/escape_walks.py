@@ -29,7 +29,7 @@ from headway.inference.lanes import Lanes, fill, first_lanes, load_row, store_ro
 # Words are eliminated four at a time: each remaining row is then read and written once for four updates.
 PANEL = 4
 # Groups of up to so many words are solved side by side (`blocked_walks`), if no factors are watched.
-FEW_WORDS = 8
+FEW_WORDS = 6
 # Rows of workspace: the panel (later sums of four words' escapes) and the pivots d_k.
 WORK_ROWS = PANEL + 1
 
