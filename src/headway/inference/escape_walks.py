@@ -342,9 +342,7 @@ def _smallest(numbers: Floats, low: float) -> float:
 
 
 @part
-def substitute(
-    rows: Floats, at: int, columns: int, keep: int, others: int, size: int, escape: Floats
-) -> None:
+def substitute(rows: Floats, at: int, columns: int, keep: int, others: int, size: int, escape: Floats) -> None:
     """Escapes of the eliminated words (from place `others` on), last eliminated first, for `keep` columns."""
     end = columns + keep
     k = keep
@@ -427,9 +425,19 @@ def add_product(a: Floats, b: Floats, n: int, out: Floats) -> None:
     while i + 4 <= n:
         m = 0
         while m + 2 * BLOCK <= padded(n):
-            x0, x1, x2, x3 = load_row(out, i, m), load_row(out, i + 1, m), load_row(out, i + 2, m), load_row(out, i + 3, m)
+            x0, x1, x2, x3 = (
+                load_row(out, i, m),
+                load_row(out, i + 1, m),
+                load_row(out, i + 2, m),
+                load_row(out, i + 3, m),
+            )
             y = m + BLOCK
-            y0, y1, y2, y3 = load_row(out, i, y), load_row(out, i + 1, y), load_row(out, i + 2, y), load_row(out, i + 3, y)
+            y0, y1, y2, y3 = (
+                load_row(out, i, y),
+                load_row(out, i + 1, y),
+                load_row(out, i + 2, y),
+                load_row(out, i + 3, y),
+            )
             for j in range(n):
                 bx, by = load_row(b, j, m), load_row(b, j, y)
                 a0, a1, a2, a3 = fill(a[i, j]), fill(a[i + 1, j]), fill(a[i + 2, j]), fill(a[i + 3, j])
@@ -447,7 +455,12 @@ def add_product(a: Floats, b: Floats, n: int, out: Floats) -> None:
             store_row(out, i + 3, y, y3)
             m += 2 * BLOCK
         if m < padded(n):
-            x0, x1, x2, x3 = load_row(out, i, m), load_row(out, i + 1, m), load_row(out, i + 2, m), load_row(out, i + 3, m)
+            x0, x1, x2, x3 = (
+                load_row(out, i, m),
+                load_row(out, i + 1, m),
+                load_row(out, i + 2, m),
+                load_row(out, i + 3, m),
+            )
             for j in range(n):
                 bx = load_row(b, j, m)
                 x0 = x0 + fill(a[i, j]) * bx
