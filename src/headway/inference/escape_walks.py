@@ -12,6 +12,7 @@ bounded numbers. Both only add and multiply along the same elimination, so no de
 cycle.
 
 Divide and conquer: the columns of one half need the other half eliminated; table[level + 1] holds what that left.
+Where nothing has to be watched, `blocked_walks` takes the same steps in another order.
 
 The file is longer than most: the four variants are the same elimination step by step, and are easiest to check side by
 side.
@@ -522,7 +523,7 @@ def _substitute_logs(table: Floats, columns: int, keep: int, others: int, size: 
 def _eliminate_slopes(
     table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, logs: bool, pivots: Floats
 ) -> None:
-    """_eliminate, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
+    """`eliminate`, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
     if logs:
         _eliminate_log_slopes(table, slope, size, keep, multi_root, pivots)
         return

@@ -209,6 +209,7 @@ def _slopes(
     nodes = scores.shape[1]
     levels, rows, columns = table_shape(nodes)
     table, escapes, work = _workspace(levels, rows, columns)
+    # Less than `table` in all: glibc gives memory back to the system once twice the largest array is free.
     d_table, d_escapes = np.empty((levels, rows, columns)), np.empty((2, rows, 2 * columns))
     space, path = lane_space(levels, nodes), np.zeros((3, levels), dtype=np.int64)
     weights = np.empty((nodes, nodes))
