@@ -135,8 +135,8 @@ def _times(found: Mapping[str, Cells]) -> str:
         "## Time to learn, one thread, in one run\n\n"
         "EM: of all numbers of states and starts, the soonest, at the time that one start takes; a user does not know "
         "which it is. Where none reaches the score, all iterations of the one that comes nearest. `over sequences` is "
-        "the same code without sharing the prefixes of sequences, as the paper has it. Counting the sequences of tagged "
-        "trees comes first for both methods; it is in one column only."
+        "the same code without sharing the prefixes of sequences, as the paper has it. Counting the sequences of "
+        "tagged trees comes first for both methods; only one column includes it."
     )
     return markdown_table(title, header, rows)
 
