@@ -26,6 +26,7 @@ import os
 import platform
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -34,7 +35,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from headway import __version__
@@ -43,7 +43,6 @@ from headway.treebank import read_treebank
 
 SHARE_BAR, MEMORY_BAR, LEADER_BAR = 0.9, 300.0, 1000.0  # of `parse`; MB more than it; MB
 KILLS, NODES, SEED = 100, 3, 0
-_AHEAD = 3  # kills
 RESULTS = Path(__file__).parent / "results" / "corpus.json"
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -233,63 +232,40 @@ def kills(chosen: argparse.Namespace) -> dict[str, Any]:
     with one_machine(nodes=NODES) as cluster:
         for name in ("undisturbed", "killed"):
             new_folder(chosen.work / name)
-            reaper = Reaper(cluster)
-            if name == "killed":
-                reaper.start()
+            reaper, notes = Reaper(cluster), list[str]()
+            given |= {"show": reaper.see, "note": notes.append} if name == "killed" else {}
             start = time.monotonic()
-            notes: list[str] = []
-            totals = parse_corpus([str(text)], str(chosen.work / name), **given, show=reaper.see, note=notes.append)
-            reaper.stop()
+            totals = parse_corpus([str(text)], str(chosen.work / name), **given)
             found[name] = {"seconds": round(time.monotonic() - start, 1), **totals, "begun_again": len(notes)}
-            if name == "killed":
-                found[name] |= {"kills": reaper.killed}
+    found["killed"]["kills"] = reaper.killed
     checksums = [checksum(chosen.work / name) for name in ("undisturbed", "killed")]
     same = checksums[0] == checksums[1]
     enough = sum(found["killed"]["kills"].values()) >= KILLS
     return {"nodes": NODES, "seed": SEED, **found, "sha256": checksums[0], "identical": same, "met": same and enough}
 
 
-class Reaper(Thread):
-    """Kills something each time another hundredth is done."""
+class Reaper:
+    """Kills something each time another hundredth is done; a node comes back before the leader goes on."""
 
     def __init__(self, cluster: Any) -> None:
-        super().__init__(daemon=True)
         self._cluster, self._rng = cluster, random.Random(SEED)
-        self._done, self._end = 0.0, Event()
         self.killed = {"workers": 0, "nodes": 0}
 
     def see(self, progress: Any) -> None:
-        """The job's progress. It waits where it is far ahead: a node takes seconds to come back."""
-        self._done = progress.shards_done / progress.shards
-        while self.is_alive() and self._owed() > _AHEAD and not self._end.is_set():
-            time.sleep(0.02)
-
-    def _owed(self) -> float:
-        return min(KILLS, self._done * (KILLS + 1)) - sum(self.killed.values())
-
-    def run(self) -> None:
+        """The job's progress. Only the main thread can start a node."""
         from tests.ray.cluster import actors, add_node, lose_node
 
-        while sum(self.killed.values()) < KILLS and not self._end.is_set():
-            if self._owed() < 0:
-                time.sleep(0.02)
-                continue
-            if self._rng.random() < 0.2:
-                lose_node(self._cluster, self._rng.choice(sorted(self._cluster.worker_nodes, key=id)))
-                self.killed["nodes"] += 1
-                add_node(self._cluster)
-                continue
-            running = actors(self._cluster)
-            if running:
-                os.kill(self._rng.choice(running), 9)
-                self.killed["workers"] += 1
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        """The job is over."""
-        self._end.set()
-        if self.is_alive():
-            self.join()
+        owed = (KILLS + 1) * progress.shards_done / progress.shards - sum(self.killed.values())
+        running = actors(self._cluster) if owed > 0 and sum(self.killed.values()) < KILLS else []
+        if not running:
+            return
+        if self._rng.random() < 0.2:
+            lose_node(self._cluster, self._rng.choice(sorted(self._cluster.worker_nodes, key=id)))
+            self.killed["nodes"] += 1
+            add_node(self._cluster)
+        else:
+            os.kill(self._rng.choice(running), signal.SIGKILL)
+            self.killed["workers"] += 1
 
 
 def checksum(folder: Path) -> str:
