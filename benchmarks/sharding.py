@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from headway import __version__, read_treebank
+from headway.learning import parameter_mixing
 from headway.learning.sharded import Shards, cut, deal
 from headway.parallel import Here, Workers
 from headway.processes import Processes
@@ -134,7 +135,7 @@ def mixing(folder: Path, language: str, learner: Any, passes: int) -> dict[str, 
             chosen.fit_shards(Shards(held, numbers, made.problem.lengths, made.size), report)  # type: ignore[attr-defined]
         found[f"{count} shards"] = uas
         print(language, learner, count, np.round(uas, 2).tolist(), flush=True)
-    return {**_signature(made, settings), "uas": found}
+    return {**_signature(made, settings), "mixes": parameter_mixing.MIXES, "uas": found}
 
 
 def _signature(made: ArcPreparation, settings: Settings) -> dict[str, Any]:
@@ -155,6 +156,7 @@ def main() -> int:
     options.add_argument("--learner", default="margin")
     options.add_argument("--steps", type=int, default=STEPS)
     options.add_argument("--passes", type=int, default=PASSES)
+    options.add_argument("--mixes", type=int, default=parameter_mixing.MIXES, help="mixtures in a pass")
     options.add_argument("--ray", action="store_true", help="two workers of Ray instead of two processes")
     options.add_argument("--commit", default="unknown", help="what to call the code that is measured")
     options.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "sharding.json")
@@ -169,7 +171,9 @@ def main() -> int:
             (last[0] == last[1], f"UAS {last[0]:.4f} and {last[1]:.4f}"),
         ]
     else:
+        usual, parameter_mixing.MIXES = parameter_mixing.MIXES, chosen.mixes
         name = f"mixing, {chosen.language}, {chosen.learner}"
+        name += "" if chosen.mixes == usual else f", {chosen.mixes} times a pass"
         found = mixing(chosen.data, chosen.language, chosen.learner, chosen.passes)
         single, *others = (uas[-1] for uas in found["uas"].values())
         bars = [(single - uas <= POINTS, f"UAS {uas:.2f}, in one process {single:.2f}") for uas in others]

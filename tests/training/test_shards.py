@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -20,12 +21,17 @@ from headway.learning import monitor
 from headway.learning.monitor import Monitor, Progress
 from headway.pipeline import Parser
 from headway.processes import Processes
-from headway.training.settings import Settings
+from headway.training.arc_problem import PartialArcProblem
+from headway.training.arc_trainer import prepare_arcs
+from headway.training.data import TrainingData
+from headway.training.rules_trainer import train_from_rules
+from headway.training.settings import RULES_DEFAULTS, Settings
+from headway.training.stages import Run
 from headway.training.tuning import tune
 from headway_papers import koo2007
 from tests.copying_workers import CopyingWorkers
 from tests.models.toy_treebank import sentences
-from tests.training.toy_trainings import settings_for, trained
+from tests.training.toy_trainings import RULES, settings_for, trained
 
 TWO = CopyingWorkers()
 PROCESSES = Processes(2)
@@ -164,6 +170,31 @@ def test_cells_of_an_experiment(tmp_path: Path) -> None:
     assert len(told) == 7
     koo2007.run(tmp_path / "data", tmp_path / "two", say=told.append, workers=TWO, **run)
     assert len(told) == 8  # the tables alone
+
+
+def test_rules_over_shards() -> None:
+    """Constraints see their own sentences, and the words of all."""
+    bare = [replace(sentence, heads=None, labels=None) for sentence in TRAIN]
+    settings = Settings(**RULES_DEFAULTS, epochs=6).complete()
+    one = train_from_rules(TrainingData(bare), RULES, settings, Run())
+    two = train_from_rules(TrainingData(bare), RULES, replace(settings, shards=3), Run(workers=TWO))
+    for before, after in zip(one.about["history"], two.about["history"], strict=True):
+        assert after["objective"] == pytest.approx(before["objective"], rel=1e-9)
+
+
+def test_sentences_that_are_cut_out_of_a_problem() -> None:
+    """Scores are those of the whole problem, and nothing of the others is left."""
+    problem = prepare_arcs(TrainingData(TRAIN), settings_for("perceptron"), Run()).problem
+    partial = PartialArcProblem(problem.scorer, problem.structures, problem.coded, problem.gold.heads)
+    weights, which = np.random.default_rng(4).normal(size=problem.size), np.array([3, 7, 11])
+    for whole in (problem, partial):
+        own = whole.only(which)
+        np.testing.assert_array_equal(own.lengths, whole.lengths[which])
+        np.testing.assert_array_equal(own.some(np.arange(3)).score(weights), whole.some(which).score(weights))
+        assert own.coded.nodes.codes.shape[1] < problem.coded.nodes.codes.shape[1] / 4
+    scores = partial.some(which).score(weights)
+    latent = partial.only(which).some(np.arange(3)).constrained(scores)
+    np.testing.assert_array_equal(latent, partial.some(which).constrained(scores))
 
 
 @pytest.mark.parametrize(

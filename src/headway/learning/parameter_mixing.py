@@ -11,7 +11,7 @@ w_k, is mixed, and all go on from the mixture. Where we differ from the paper:
   shards it would move 1/K as far.
 * Shards mix `MIXES` times in a pass, not once.
 
-Both matter: `benchmarks/sharding.py` has the figures. The state is that of the averaged perceptron (`averaging`).
+`benchmarks/sharding.py` compares it with one process. The state is that of the averaged perceptron (`averaging`).
 Shards run at the same time: of a stretch in which all of them see n sentences, the j-th of the n_k that shard k sees
 counts as seen j n / n_k sentences after the beginning. One shard is the perceptron itself, bit for bit.
 
@@ -32,7 +32,7 @@ from headway.arrays import Floats, Ints
 from headway.inference.jit import kernel
 from headway.learning.sharded import Shard, Shards
 
-MIXES = 16  # on held-out Danish, 4 shards: 8 cost 0.15 points of UAS after 6 passes, 32 cost 0.1, 1 costs 0.8
+MIXES = 16  # on held-out Danish sentences 8 and 32 were alike, and 1 was worse (`benchmarks/sharding.py --mixes`)
 
 Figures = Mapping[str, float]
 
