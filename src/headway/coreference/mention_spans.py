@@ -233,7 +233,7 @@ def _adjacent(low: Ints, high: Ints, size: Ints, h: int, step: int, children: In
 @part
 def _beside(head: Ints, low: Ints, high: Ints, size: Ints, h: int, end: int) -> int:
     """The word with the same head as h whose subtree begins where that of h ends; -1 if there is none."""
-    word = high[h] + 1
+    word = int(high[h]) + 1
     if word >= end:
         return -1
     while head[word] >= 0 and head[word] != head[h]:
