@@ -35,7 +35,7 @@ from headway.parallel import Executor, Workers, executor_for
 from headway.parsed import Parsed
 from headway.text.columns import TAGS, completed
 from headway.text.saved import text_models_of, with_text_members
-from headway.text.segmenter import SecondLook, Segmenter
+from headway.text.segmenter import Segmenter
 from headway.text.tagger import Tagger
 from headway.text.tokens import is_tokens, sentence_of
 from headway.training.data import (
@@ -207,11 +207,7 @@ class Parser:
         with damage_reported(str(path)):
             card = card_of(archive.data)
             archive, tagger, segmenter = text_models_of(archive)
-        found = read_model(archive, path)
-        ends: SecondLook | None = getattr(found, "ends", None)
-        if segmenter is not None and ends is not None:
-            segmenter = replace(segmenter, second_look=ends)
-        return cls(_on_device(found, device), tagger, segmenter, card)
+        return cls(_on_device(read_model(archive, path), device), tagger, segmenter, card)
 
     def save(self, path: str | os.PathLike[str], *, max_megabytes: float | None = None) -> None:
         """Write the parser to one file; an interruption leaves the old file as it was.

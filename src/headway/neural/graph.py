@@ -27,10 +27,10 @@ Weights = NDArray[np.float32]
 
 
 class GraphBuilder:
-    """A graph that grows; values are known by their names, which a prefix keeps apart from those of another graph."""
+    """A graph that grows; values are known by their names."""
 
-    def __init__(self, *, quantised: bool, prefix: str = "") -> None:
-        self._quantised, self._prefix = quantised, prefix
+    def __init__(self, *, quantised: bool) -> None:
+        self._quantised = quantised
         self._nodes: list[NodeProto] = []
         self._constants: list[TensorProto] = []
         self._inputs: list[Any] = []
@@ -52,13 +52,13 @@ class GraphBuilder:
 
     def split(self, operation: str, *inputs: str, parts: int, domain: str = "", **attributes: Any) -> list[str]:
         """The results of an operation that has several."""
-        names = [f"{self._prefix}v{len(self._nodes)}_{part}" for part in range(parts)]
+        names = [f"v{len(self._nodes)}_{part}" for part in range(parts)]
         self._nodes.append(helper.make_node(operation, inputs, names, domain=domain, **attributes))
         return names
 
     def constant(self, array: NDArray[Any]) -> str:
         """Numbers that are part of the graph."""
-        name = f"{self._prefix}c{len(self._constants)}"
+        name = f"c{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 

@@ -30,7 +30,6 @@ from headway.models.saved import about_of, trees_of
 from headway.models.tree_decoder import TreeDecoder
 from headway.neural.lexicon import LexiconReader
 from headway.neural.reading import Reader, groups_by_size
-from headway.neural.sentence_ends import EncoderEnds
 from headway.neural.sentence_temperature import SentenceTemperature
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
@@ -51,10 +50,7 @@ _ROWS = 128  # words whose labels are scored at once: their products fit the cac
 
 @dataclass(frozen=True, repr=False)
 class NeuralModel:
-    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children.
-
-    `ends` finds sentence ends by the same encoder, if it was taught to.
-    """
+    """`labels` scores the labels of chosen arcs, None where there are none; `roots` are for the root's children."""
 
     reader: Reader
     network: Session
@@ -65,7 +61,6 @@ class NeuralModel:
     roots: tuple[str, ...] = ()
     temperature: float = 1.0
     label_temperature: float = 1.0
-    ends: EncoderEnds | None = None
     sentence_temperature: SentenceTemperature | None = None
 
     kind: ClassVar[str] = "neural"
@@ -296,9 +291,6 @@ class NeuralModel:
         }
         graphs = {"network": self.network, "labels": self.labels}
         arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
-        if self.ends is not None:
-            data["ends"], heads = self.ends.to_data()
-            arrays |= heads
         if self.sentence_temperature is not None:
             data["sentence_temperature"] = self.sentence_temperature.to_data()
         return Archive(self.kind, data, arrays)
@@ -325,11 +317,6 @@ class NeuralModel:
         if "sentence_temperature" in data:
             saved = mapping(data["sentence_temperature"], "the sentence temperature")
             made = replace(made, sentence_temperature=SentenceTemperature.from_data(saved))
-        if "ends" in data:
-            if not isinstance(made.reader, SubwordReader):
-                raise ValueError("there are networks of sentence ends without an encoder of subwords")
-            ends = EncoderEnds.from_data(data["ends"], archive.arrays, made.reader, made.network.graph)
-            made = replace(made, ends=ends)
         return made
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,16 +46,9 @@ LONGEST = 1_000  # words of a sentence
 _MOST_WORDS = 16  # of a multiword token
 
 
-class SecondLook(Protocol):
-    """Scores sentence ends again, knowing more than the linear classifier."""
-
-    def rescored(self, forms: Sequence[str], gaps: Ints, scores: Ints) -> Ints:
-        """The scores of an end after each token; what follows a token is in `gaps`. Those above zero are ends."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Segmenter:
-    """Splits text into sentences and words. A `second_look` comes with the model of trees, and is saved there."""
+    """Splits text into sentences and words."""
 
     boundaries: Bytes  # (slots, 3)
     sentence_ends: Bytes  # (slots,)
@@ -63,7 +56,6 @@ class Segmenter:
     most_words: int  # of a multiword token
     silent_hyphen: bool  # is a hyphen between the words of a multiword token part of neither?
     reads_lines: bool = False  # did it learn what line ends mean? Those of before 1.1 did not
-    second_look: SecondLook | None = None
 
     @classmethod
     def learn(cls, sentences: Sequence[Sentence], *, seed: int = 0, passes: int = 5) -> Segmenter:
@@ -153,8 +145,6 @@ class Segmenter:
         found = list(self._with_words(text, zip(starts.tolist(), ends.tolist(), strict=True), cuts.tolist()))
         lasts = [len(found) - 1] if found else []
         if newlines is not None:
-            if self.second_look is not None and found:
-                scores = self.second_look.rescored([token.form for token in found], gaps, scores)
             counts = np.array([len(token.words) for token in found], np.int64)
             lasts = np.flatnonzero(sentence_ends_of(scores, gaps, counts, LONGEST)).tolist()
         spaces = (gaps > 0).tolist()
