@@ -19,7 +19,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import headway.ray
-from headway.errors import TrainingError, WorkerError
+from headway.errors import ArgumentError, TrainingError, WorkerError
 from headway.learning import monitor
 from headway.learning.monitor import Progress
 from headway.processes import ATTEMPTS
@@ -172,5 +172,5 @@ def test_a_lost_node(cluster: Cluster, executor: headway.ray.Executor) -> None:
 
 def test_no_cluster_is_one_sentence(executor: headway.ray.Executor) -> None:
     ray.shutdown()
-    with pytest.raises(WorkerError, match=r"there is no Ray cluster at '127.0.0.1:1' .* ray start --head"):
+    with pytest.raises(ArgumentError, match=r"no Ray cluster answers at '127.0.0.1:1' .* ray start --head"):
         headway.ray.Executor("127.0.0.1:1")

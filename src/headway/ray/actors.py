@@ -2,40 +2,30 @@
 
 The model's file travels through Ray's object store, once to every node, and lies there in the temporary folder under
 its checksum. Actors belong to this process: if it is killed, Ray ends them. Ray restarts none; the job starts others,
-so that it knows what happened. Nothing is sent to Ray's makers, and no dashboard is started.
+so that it knows what happened.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import os
-import signal
-import socket
 import tempfile
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import Any
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # its warning about GPUs, where there are none
-
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import RayActorError, RayError
 
 from headway.atomic import write_file
-from headway.errors import ArgumentError, HeadwayError
+from headway.errors import HeadwayError
+from headway.ray.connection import connect
 from headway.ray.pool import Answer, Lost
 from headway.ray.worker import Failed, Ready, ShardWorker, Step, Task, Work
 
 _BETWEEN_LOOKS = 2.0  # seconds, at what the cluster has
-_TO_CONNECT = 10.0  # seconds
 
 
 class Actors:
@@ -125,39 +115,6 @@ class Actor:
     def step(self) -> Step | Failed:
         assert self._worker is not None
         return self._worker.step()
-
-
-def connect(address: str) -> bool:
-    """Join a running cluster; false where this process is in one already."""
-    if ray.is_initialized():
-        return False
-    try:
-        _require_listener(address)
-        with warnings.catch_warnings(), _own_signals():
-            warnings.simplefilter("ignore")
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, ValueError, RuntimeError, GetTimeoutError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ArgumentError(
-            f"no Ray cluster answers at {address!r} ({reason}); start one with ray start --head, or leave --address out"
-        ) from None
-    return True
-
-
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; whoever had it before gets it back."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    if before is not None and current_thread() is main_thread():
-        signal.signal(signal.SIGTERM, before)
-
-
-def _require_listener(address: str) -> None:
-    """Refuse a host and port at which nobody listens; Ray would wait for minutes, and end the process."""
-    host, colon, port = address.rpartition("://")[2].rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host, int(port)), _TO_CONNECT).close()
 
 
 def _on_this_node(model: bytes) -> str:

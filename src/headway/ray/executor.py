@@ -15,9 +15,7 @@ and its call is repeated, as is a task: `ATTEMPTS` times in all. An exception in
 
 from __future__ import annotations
 
-import os
 import pickle
-import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,8 +26,8 @@ from headway.errors import ArgumentError, HeadwayError, WorkerError
 from headway.extras import require_extra
 from headway.parallel import Piece, R
 from headway.processes import ATTEMPTS
+from headway.ray.connection import connect
 
-_SECONDS_TO_ANSWER = 10.0
 _WAITING_PER_WORKER = 2  # tasks handed over before their turn
 
 
@@ -45,22 +43,9 @@ class Executor:
         require_extra("ray", "ray", "a cluster")
         if workers is not None and workers < 1:
             raise ArgumentError(f"{workers} workers; expected at least 1, or None for every CPU")
+        self._is_ours = connect(address, workers)
         import ray
 
-        self._is_ours = not ray.is_initialized()
-        if self._is_ours:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            # Ray would hide the GPUs from a worker that asked for none; ours have none to hide.
-            os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-            own: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
-            try:
-                _require_answer(address)
-                ray.init(address, configure_logging=False, log_to_driver=False, namespace="headway", **own)
-            except (OSError, ValueError, RuntimeError) as error:
-                cause = str(error).split("\n", 1)[0]
-                raise WorkerError(
-                    f"there is no Ray cluster at {address!r} ({cause}); start one with: ray start --head"
-                ) from None
         cpus = int(ray.cluster_resources().get("CPU", 0))
         if cpus < 1:
             raise WorkerError("the Ray cluster has no CPU to work on; start its nodes with --num-cpus")
@@ -115,13 +100,6 @@ class Executor:
         finally:
             for holder in holders:
                 holder.end()
-
-
-def _require_answer(address: str | None) -> None:
-    """Raise an OSError where nobody listens at HOST:PORT: Ray itself would try for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
 
 
 @dataclass(frozen=True)
