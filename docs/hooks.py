@@ -21,6 +21,8 @@ SHOWN = (
     "experiments/english/results/en.json",
     "experiments/english/results/splitter-*.json",
     "experiments/README.md",
+    "experiments/portuguese/README.md",
+    "experiments/portuguese/results.json",
     "experiments/segmentation/README.md",
 )
 

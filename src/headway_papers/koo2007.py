@@ -96,10 +96,11 @@ def run(
     `workers` compute several cells at the same time, and see the same folders as this process.
     """
     require_matplotlib()
-    results = output / ("quick" if quick else "results")
-    for language in chosen_languages(data, languages):
+    chosen = chosen_languages(data, languages)
+    results = made(output / ("quick" if quick else "results"))
+    for language in chosen:
         corpus = Corpus.read(data, language, 300 if quick else None)
-        write_json(made(results) / f"{language}.json", _describe(corpus))
+        write_json(results / f"{language}.json", _describe(corpus))
         kinds = product([learner for learner, _ in COLUMNS], (True, False))
         cells = [Cell(corpus, *kind, output, quick, threads) for kind in kinds]
         for _, steps in finished(workers, complete, cells):

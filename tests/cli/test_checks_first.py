@@ -145,7 +145,7 @@ WRONG = {
     "reproduce koo2007 --data data --encoder data": "koo2007 has no option --encoder; it is for english and neural",
     "reproduce luque2012 --data data --language wsj --language latin": "there is no treebank 'latin'",
     "reproduce luque2012 --data data --language wsj": "has no wsj_sample",
-    "reproduce fernandes2012/coreference --data data --language latin": "there is no way with singletons, 'latin'",
+    "reproduce fernandes2012/coreference --data data --language latin": "there is no way with mentions, 'latin'",
     "reproduce koo2007 --data gone": "does not exist",
     "reproduce koo2007 --data data -o train.conllu": "train.conllu",
     "info gone.conllu": "gone.conllu: the file cannot be opened",

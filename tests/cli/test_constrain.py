@@ -148,8 +148,8 @@ def test_settings_reach_the_trainer(
     assert told == read_rules(rules)
     for found, file in ((text, text_file), (dev, test_file)):
         assert [sentence.to_conllu() for sentence in found] == [s.to_conllu() for s in read_treebank(file)]
-    others = ("threads", "checkpoint", "show")
-    assert [given.pop(name) for name in others] == [2, tmp_path / "m.checkpoint", None]
+    others = ("threads", "checkpoint", "show", "workers")
+    assert [given.pop(name) for name in others] == [2, tmp_path / "m.checkpoint", None, None]
     base = {"learner": "constraints", "labels": "none"}  # as Parser.constrain adds them
     chosen = Settings(**{**base, **given}).complete()
     expected = Settings(**{**base, "templates": "rules", "tags": "gold", **changed}).complete()

@@ -89,9 +89,9 @@ def test_settings_reach_the_trainer(
     for name in ("a.conllu", "b.conllu"):  # which the command only looks for, as the trainer is a stand-in
         Path(name).touch()
     invoke("train", "a.conllu", "-o", tmp_path / "m", "--epochs", 2, "--threads", 2, *words.split(), status=130)
-    others = ("train", "dev", "text", "threads", "checkpoint", "show")
+    others = ("train", "dev", "text", "threads", "checkpoint", "show", "workers")
     text = "b.conllu" if "--text" in words else None
-    assert [given.pop(name) for name in others] == ["a.conllu", None, text, 2, tmp_path / "m.checkpoint", None]
+    assert [given.pop(name) for name in others] == ["a.conllu", None, text, 2, tmp_path / "m.checkpoint", None, None]
     chosen = Settings(**given).complete()
     assert (chosen.parts is None) == (chosen.model == "arc")  # arcs are all the parts of an arc-factored model
     may_be_none = ("parts", "clusters", "entropy_weight", "entropy_order", "batch", "rate", "teacher")

@@ -162,7 +162,7 @@ def test_the_command_typed_back_gives_the_settings(
         patch.setattr("headway.cli.train.require_trainable", lambda *_, **__: None)
         invoke(*words[:-1], tmp_path_factory.getbasetemp() / "m", status=130)
     assert (found.pop("train"), found.pop("dev"), found.pop("text")) == (train, dev, text)
-    others = [found.pop(name) for name in ("threads", "checkpoint", "show")]
+    others = [found.pop(name) for name in ("threads", "checkpoint", "show", "workers")]
     assert others[0] == 1
     assert Settings(**found).complete() == chosen
 
