@@ -107,4 +107,5 @@ class _Announcement(event.Listener):
 
 _PATIENCE = 3.0  # seconds
 
-event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+_announcement = _Announcement()
+event.register("numba:compile", _announcement)  # type: ignore[no-untyped-call]
