@@ -1,5 +1,6 @@
 """`headway parse-corpus`: how fast beside `headway parse`, how large its leader gets, and what a hundred kills change.
 
+    export PYTHONPATH=.  # the cluster of the tests
     options="--data ../shared/data/ud/UD_English-EWT --work /tmp/corpus --commit $(git rev-parse --short HEAD)"
     python benchmarks/corpus.py model $options                   # the fast linear model, once
     for way in parse local ray; do
