@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import Field, fields, replace
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +27,23 @@ from headway.errors import TrainingError, TreebankError
 
 if TYPE_CHECKING:
     from headway.parallel import Workers
+
+
+class NewlineMode(StrEnum):
+    """What a single line end of text is: the choices of `headway.treebank.raw_text.Newlines`."""
+
+    AUTO = "auto"
+    KEEP = "keep"
+    IGNORE = "ignore"
+
+
+class Device(StrEnum):
+    """Where a network computes: the choices of `headway.pipeline.DEVICES`."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    AUTO = "auto"
+
 
 TrainArgument = Annotated[
     str, typer.Argument(metavar="TRAIN", help="The training treebank: CoNLL-U or CoNLL-X, also .gz or .xz; - is stdin.")
@@ -61,6 +79,12 @@ ProcessesOption = Annotated[
 AddressOption = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Do that on a Ray cluster instead: auto, or HOST:PORT.", show_default=False),
+]
+NewlinesOption = Annotated[
+    NewlineMode,
+    typer.Option(
+        help="When a single line end ends a sentence: where it seems to (auto), always (keep), never (ignore)."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip malformed sentences, and count them.")]

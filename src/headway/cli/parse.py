@@ -20,6 +20,7 @@ import typer
 
 from headway.cli import options
 from headway.cli.failures import Skipped
+from headway.cli.options import Device, NewlineMode
 from headway.cli.progress import counted
 from headway.cli.reading import load_parser, portions, require_model
 from headway.cli.tables import counted as number_of
@@ -59,14 +60,6 @@ class Input(StrEnum):
     CONLLX = "conllx"
 
 
-class NewlineMode(StrEnum):
-    """What a single line end of text is: the choices of `headway.treebank.raw_text.Newlines`."""
-
-    AUTO = "auto"
-    KEEP = "keep"
-    IGNORE = "ignore"
-
-
 class Output(StrEnum):
     """What is written."""
 
@@ -74,14 +67,6 @@ class Output(StrEnum):
     CONLLX = "conllx"
     JSON = "json"
     TREE = "tree"
-
-
-class Device(StrEnum):
-    """Where a network computes: the choices of `headway.pipeline.DEVICES`, which is slow to import."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -107,12 +92,7 @@ def parse(
             show_default="by name or first line",
         ),
     ] = None,
-    newlines: Annotated[
-        NewlineMode,
-        typer.Option(
-            help="When a single line end ends a sentence: where it seems to (auto), always (keep), never (ignore)."
-        ),
-    ] = NewlineMode.AUTO,
+    newlines: options.NewlinesOption = NewlineMode.AUTO,
     format: Annotated[
         Output | None,
         typer.Option(

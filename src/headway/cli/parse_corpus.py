@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.cli.failures import note
-from headway.cli.parse import Device, NewlineMode
+from headway.cli.options import Device, NewlineMode, NewlinesOption
 from headway.cli.progress import corpus_progress
 from headway.cli.reading import require_model
 from headway.cli.serve import cores
@@ -111,12 +111,7 @@ def parse_corpus(
             metavar="NAME", help="The field or column that has a document's id.", show_default="file and place"
         ),
     ] = None,
-    newlines: Annotated[
-        NewlineMode,
-        typer.Option(
-            help="When a single line end ends a sentence: where it seems to (auto), always (keep), never (ignore)."
-        ),
-    ] = NewlineMode.AUTO,
+    newlines: NewlinesOption = NewlineMode.AUTO,
     marginals: Annotated[bool, typer.Option("--marginals", help="Add the probability of each head.")] = False,
     shard_megabytes: Annotated[
         float | None,
