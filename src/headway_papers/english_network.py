@@ -86,6 +86,7 @@ def trained(data: TrainingData, sources: Sources, models: Path, quick: bool, say
     """The network of `en`; `data.text` is what the teachers are asked about."""
     from headway.neural import trainer
     from headway.neural.label_temperature import with_label_temperature
+    from headway.neural.lemma_rules import with_lemma_rules
 
     device = trainer.device_of(Settings(model="neural"))
     with trainer.deterministic():
@@ -102,7 +103,8 @@ def trained(data: TrainingData, sources: Sources, models: Path, quick: bool, say
         temperature = trainer.temperature_of(prepared, settings.trees, device)
     prepared.network.cpu()
     assert data.dev is not None
-    return with_label_temperature(finished(prepared, settings, data, temperature, count), data.dev)
+    model = with_label_temperature(finished(prepared, settings, data, temperature, count), data.dev)
+    return with_lemma_rules(model, data.train, data.dev)
 
 
 def finished(prepared: Prepared, settings: Settings, data: TrainingData, temperature: float, count: int) -> NeuralModel:

@@ -210,7 +210,7 @@ class DeviceModel:
         if self.labels is not None and not np.isfinite(batch.shares).all():
             raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
         chosen = ChosenLabels(numbers, batch.shares)
-        columns = tasks.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
+        columns = self.model.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
         for b, (start, end) in enumerate(pairwise(accumulate(batch.lengths.tolist(), initial=0))):
             if (heads[start:end] < 0).any():
                 batch.distribution(b).argmax()  # its error says why there is no tree

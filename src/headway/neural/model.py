@@ -3,7 +3,8 @@
     sentences --reader--> batches --network--> arc scores --decoder--> trees --network--> labels
 
 Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017); label
-scores by one of their own. Arc scores may have one for each sentence besides (`sentence_temperature.py`).
+scores by one of their own. Arc scores may have one for each sentence besides (`sentence_temperature.py`). Lemmas may go
+by the rules of the training words in place of the network's edits (`lemma_rules.py`).
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from headway.neural.reading import Reader, groups_by_size
 from headway.neural.sentence_temperature import SentenceTemperature
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
-from headway.neural.targets import Tasks
+from headway.neural.targets import NONE, Tasks
 from headway.parallel import SERIAL, Executor
 from headway.saved_values import mapping, number
+from headway.text.lemmatiser import Lemmatiser
 from headway.treebank import Sentence, require_tree
 
 Outputs = Mapping[str, NDArray[np.float32]]
@@ -62,6 +64,7 @@ class NeuralModel:
     temperature: float = 1.0
     label_temperature: float = 1.0
     sentence_temperature: SentenceTemperature | None = None
+    lemmatiser: Lemmatiser | None = None
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
@@ -186,7 +189,7 @@ class NeuralModel:
         scores = self._label_scores(heads, outputs, rows, words)
         chosen = None if scores is None else most_probable(scores / self.label_temperature)
         forms = [form for sentence in sentences for form in sentence.forms]
-        columns = self.tasks.columns(forms, self._values(outputs["tags"][rows, words])) if self.tasks.tags else {}
+        columns = self.columns(forms, self._values(outputs["tags"][rows, words])) if self.tasks.tags else {}
         found = []
         for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
             labels = NamedLabels() if chosen is None else chosen.named(self.tasks.labels, slice(start, end))
@@ -203,6 +206,14 @@ class NeuralModel:
                 )
             )
         return found
+
+    def columns(self, forms: Sequence[str], chosen: Mapping[str, Ints]) -> dict[str, tuple[str, ...]]:
+        """The columns of words for which these values were chosen, by task."""
+        if self.lemmatiser is None:
+            return self.tasks.columns(forms, chosen)
+        found = self.tasks.columns(forms, {name: values for name, values in chosen.items() if name != "lemmas"})
+        tags = zip(*(found.get(name, (NONE,) * len(forms)) for name in ("upos", "xpos", "feats")), strict=True)
+        return {**found, "lemmas": self.lemmatiser.lemmas(forms, tags)}
 
     def label_scores(self, given: Sequence[Sentence]) -> Floats:
         """The scores (M, L) of labels for the words of all sentences, which have trees; -inf where the head rules one
@@ -293,6 +304,8 @@ class NeuralModel:
         arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
         if self.sentence_temperature is not None:
             data["sentence_temperature"] = self.sentence_temperature.to_data()
+        if self.lemmatiser is not None:
+            data["lemmatiser"] = self.lemmatiser.to_data()
         return Archive(self.kind, data, arrays)
 
     @classmethod
@@ -317,6 +330,8 @@ class NeuralModel:
         if "sentence_temperature" in data:
             saved = mapping(data["sentence_temperature"], "the sentence temperature")
             made = replace(made, sentence_temperature=SentenceTemperature.from_data(saved))
+        if "lemmatiser" in data:
+            made = replace(made, lemmatiser=Lemmatiser.from_data(mapping(data["lemmatiser"], "the lemmatiser")))
         return made
 
 

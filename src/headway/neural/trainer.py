@@ -38,6 +38,7 @@ from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
 from headway.neural.fitting import Fitting, State, flat, unflat
 from headway.neural.label_temperature import with_label_temperature
+from headway.neural.lemma_rules import with_lemma_rules
 from headway.neural.lexicon import LexiconReader
 from headway.neural.losses import LOSSES, partial_log_likelihood
 from headway.neural.model import NeuralModel
@@ -125,6 +126,7 @@ def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: R
         said["rules"] = rules.to_toml()
     float32 = model_of(prepared, settings, data, said, temperature, quantised=False)
     int8 = model_of(prepared, settings, data, said, temperature, quantised=True)
+    int8 = with_lemma_rules(int8, data.train, data.dev, run.executor)
     if data.dev is None:
         return int8
     int8 = with_label_temperature(int8, data.dev) if rules is None else int8

@@ -8,7 +8,7 @@ their commonest rule. Training words that get a wrong lemma so are kept in a tab
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,12 @@ class Lemmatiser:
         """The lemma of a word with this tag."""
         key = _key(*tag)
         return self.exceptions.get(key, {}).get(form) or self._by_rule(form, key)
+
+    def lemmas(self, forms: Iterable[str], tags: Iterable[Tag]) -> tuple[str, ...]:
+        """Those of many words; each that comes again is looked up once."""
+        words = list(zip(forms, tags, strict=True))
+        found = {word: self.lemma(*word) for word in set(words)}
+        return tuple(map(found.__getitem__, words))
 
     def _by_rule(self, form: str, key: str) -> str:
         rules = self.rules.get(key, {})

@@ -176,7 +176,7 @@ class Tagger:
         upos, xpos, feats = tuple(zip(*tags, strict=True)) or ((), (), ())
         lemmas = sentence.lemmas
         if self.lemmatiser:
-            lemmas = tuple(map(self.lemmatiser.lemma, sentence.forms, tags))
+            lemmas = self.lemmatiser.lemmas(sentence.forms, tags)
         return replace(sentence, lemmas=lemmas, upos=upos, xpos=xpos, feats=feats)
 
     @cached_property
