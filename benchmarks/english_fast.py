@@ -1,6 +1,6 @@
 """Would a linear arc model be at least 3 times as fast as `en`? From raw text to CoNLL-U, one thread.
 
-    headway train en_ewt-ud-train.conllu --model arc --max-megabytes 24 -o fast.headway
+    headway train en_ewt-ud-train.conllu --model arc --max-megabytes 18 -o fast.headway
     python benchmarks/english_fast.py fast.headway en_ewt-ud-dev.conllu --commit $(git rev-parse --short HEAD)
 
 Both split the text by the splitter of `en`, and take turns. The ratio is the median of the turns' ratios; the parts of
