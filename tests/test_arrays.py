@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import arrays
-from headway.arrays import add_scaled, total
+from headway.arrays import add_scaled
 
 BLOCK = 16
 sizes = st.integers(0, 3 * BLOCK + 1)
@@ -35,15 +35,3 @@ def test_add_scaled(size: int, factor: float, seed: int) -> None:
         expected = into + factor * x
         add_scaled(into, factor, x)
     assert into.tobytes() == expected.tobytes()
-
-
-@given(sizes, st.integers(1, 4), st.integers(0, 99))
-def test_total(size: int, count: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    vectors = [some(rng, size) for _ in range(count)]
-    expected = vectors[0].copy()
-    for vector in vectors[1:]:
-        expected += vector
-    before = [vector.tobytes() for vector in vectors]
-    assert total(*vectors).tobytes() == expected.tobytes()
-    assert [vector.tobytes() for vector in vectors] == before

@@ -62,18 +62,3 @@ def add_scaled(into: Floats, factor: float, x: Floats) -> None:
     for start in range(0, len(x), _BLOCK):
         part = x[start : start + _BLOCK]
         into[start : start + _BLOCK] += np.multiply(part, factor, out=product[: len(part)])
-
-
-def total(first: Floats, *others: Floats) -> Floats:
-    """The sum of vectors, added in their order; they are gone through once.
-
-    >>> total(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([5.0, 6.0])).tolist()
-    [9.0, 12.0]
-    """
-    whole = np.empty_like(first)
-    for start in range(0, len(first), _BLOCK):
-        part = whole[start : start + _BLOCK]
-        part[:] = first[start : start + _BLOCK]
-        for other in others:
-            part += other[start : start + _BLOCK]
-    return whole

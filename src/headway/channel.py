@@ -35,7 +35,7 @@ class Channel:
 
     @classmethod
     def open(cls, connection: Connection) -> Channel:
-        """The end of the process that makes the memory. A ConnectionError says that nobody is at the other end."""
+        """The end of the process that makes the memory; fails as `send` does."""
         memory = None
         with ExitStack() as files:
             with suppress(AttributeError, OSError):  # the system has no such file, or allows none
@@ -56,7 +56,7 @@ class Channel:
             return cls(connection, mmap(file.fileno(), MEMORY))
 
     def send(self, message: Any) -> None:
-        """Likewise."""
+        """A ConnectionError says that nobody is at the other end."""
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
         arrays = [buffer.raw() for buffer in buffers]

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from headway.arrays import Floats, Ints, dot, total
+from headway.arrays import Floats, Ints, dot
 from headway.learning.descent import Losses
 from headway.learning.line_search import Objective
 from headway.learning.problem import Examples
@@ -112,8 +112,11 @@ def sum_over_shards(shards: Shards[Any, Any]) -> Objective:
     """L(w) and its gradient, from what the shards' sentences contribute."""
 
     def objective(weights: Floats) -> tuple[float, Floats]:
-        values, gradients = zip(*shards.each(_contribution, weights), strict=True)
-        return sum(values, 0.5 * dot(weights, weights)), total(weights, *gradients)
+        value, gradient = 0.5 * dot(weights, weights), np.array(weights)
+        for own_value, own_gradient in shards.each(_contribution, weights):
+            value += own_value
+            gradient += own_gradient
+        return value, gradient
 
     return objective
 
