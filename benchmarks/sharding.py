@@ -117,9 +117,9 @@ def _seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def mixing(folder: Path, language: str, learner: Any, passes: int, counts: Sequence[int]) -> dict[str, Any]:
+def mixing(folder: Path, language: str, counts: Sequence[int], **chosen: Any) -> dict[str, Any]:
     """Held-out UAS after each pass, on so many shards. Which process has a shard makes no difference."""
-    settings = Settings(learner=learner, labels="none", tags="gold", epochs=passes).complete()
+    settings = Settings(labels="none", tags="gold", **chosen).complete()
     made = prepared(folder / language, settings)
     found: dict[str, list[float]] = {}
     for count in counts:
@@ -129,14 +129,14 @@ def mixing(folder: Path, language: str, learner: Any, passes: int, counts: Seque
             uas.append(made.uas(done.weights))
             return True
 
-        chosen, numbers = learner_of(settings), deal(len(made.problem.lengths), count)
+        learner, numbers = learner_of(settings), deal(len(made.problem.lengths), count)
         if count == 1:
-            chosen.fit(made.problem, report)
+            learner.fit(made.problem, report)
         else:
-            held = Here(cut(chosen, made.problem, numbers))  # type: ignore[arg-type]
-            chosen.fit_shards(Shards(held, numbers, made.problem.lengths, made.size), report)  # type: ignore[attr-defined]
+            held = Here(cut(learner, made.problem, numbers))  # type: ignore[arg-type]
+            learner.fit_shards(Shards(held, numbers, made.problem.lengths, made.size), report)  # type: ignore[attr-defined]
         found[f"{count} shards"] = uas
-        print(language, learner, count, np.round(uas, 2).tolist(), flush=True)
+        print(language, settings.learner, count, np.round(uas, 2).tolist(), flush=True)
     return {**_signature(made, settings), "mixes": parameter_mixing.MIXES, "uas": found}
 
 
@@ -180,6 +180,7 @@ def main() -> int:
     options.add_argument("--learner", default="margin")
     options.add_argument("--steps", type=int, default=STEPS)
     options.add_argument("--passes", type=int, default=PASSES)
+    options.add_argument("--seed", type=int, default=0, help="mixing: of the order of the sentences")
     options.add_argument("--shards", type=int, action="append", help="mixing: 1, 2, 4 or several times; default all")
     options.add_argument("--mixes", type=int, default=parameter_mixing.MIXES, help="mixtures in a pass")
     options.add_argument("--ray", action="store_true", help="two workers of Ray instead of two processes")
@@ -192,8 +193,9 @@ def main() -> int:
         usual, parameter_mixing.MIXES = parameter_mixing.MIXES, chosen.mixes
         name = f"mixing, {chosen.language}, {chosen.learner}"
         name += "" if chosen.mixes == usual else f", {chosen.mixes} times a pass"
-        counts = chosen.shards or [1, 2, 4]
-        found = mixing(chosen.data, chosen.language, chosen.learner, chosen.passes, counts)
+        name += "" if chosen.seed == 0 else f", seed {chosen.seed}"
+        counts, settings = chosen.shards or [1, 2, 4], {"learner": chosen.learner, "seed": chosen.seed}
+        found = mixing(chosen.data, chosen.language, counts, epochs=chosen.passes, **settings)
     machine = {"python": platform.python_version(), "cores": os.cpu_count()}
     kept = json.loads(chosen.output.read_text("utf-8")) if chosen.output.exists() else {}
     found = {"headway": __version__, "commit": chosen.commit, **machine, **found}
