@@ -113,9 +113,13 @@ class _Process:
         self.process = context.Process(target=_serve, args=(other,), daemon=True)
         self.process.start()
         other.close()
-        pipe = self.channel = Channel(connection)
+        self.channel = Channel(connection)
+
+    def give(self) -> None:
+        """Its pieces; a pipe holds little, so this waits until the process is there to read."""
+        pipe = self.channel
         with suppress(ConnectionError):  # it has ended already: nobody answers, either
-            self.channel = Channel.open(connection)
+            self.channel = Channel.open(pipe.connection)
             pipe.send(self.pieces)  # what is sent once needs no memory that is kept
 
     def ask(self, call: Call) -> None:
@@ -130,6 +134,7 @@ class _Process:
             if attempt:
                 self.end()
                 self.start()
+                self.give()
                 self.ask(call)
             with suppress(EOFError, OSError):
                 answer: _Answer = self.channel.receive()
@@ -153,6 +158,8 @@ def _processes(pieces: Sequence[list[Any] | None]) -> Iterator[list[_Process]]:
     try:
         for own in pieces:
             started.append(_Process(own))
+        for process in started:  # when all are on their way
+            process.give()
         yield started
     finally:
         for process in started:
