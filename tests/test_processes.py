@@ -53,6 +53,15 @@ def with_piece(piece: dict[str, Any], *arguments: Any) -> tuple[int, Any, int]:
     return piece["calls"], (piece["name"], *arguments), os.getpid()
 
 
+def grown(piece: dict[str, Any], x: Any, mark: Path) -> Any:
+    """The array times the calls so far, from a process that dies in the second call."""
+    piece["calls"] = piece.get("calls", 0) + 1
+    if piece["calls"] == 2:
+        dies_once(0, mark)
+    x *= piece["calls"] + 10 * piece["name"]
+    return x
+
+
 def piece_that_dies(piece: dict[str, Any], mark: Path) -> int:
     piece["calls"] = piece.get("calls", 0) + 1
     return dies_once(piece["calls"], mark) if piece["name"] == 1 else int(piece["calls"])
@@ -100,7 +109,10 @@ def test_pieces_stay_with_their_process() -> None:
         os.kill(running, 0)
 
 
-def test_arrays_go_there_and_back() -> None:
+@pytest.mark.parametrize("with_memory", [True, False])
+def test_arrays_go_there_and_back(with_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not with_memory:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
     rng = np.random.default_rng(1)
     own = [rng.normal(size=(3, 70_000)), np.zeros((0, 70_000)), rng.normal(size=(1, 70_000))]
     weights = rng.normal(size=70_000)
@@ -119,6 +131,29 @@ def test_a_process_that_dies_is_replaced(tmp_path: Path) -> None:
         assert held.each(piece_that_dies, tmp_path / "mark") == [2, 1, 2]
         assert held.each(piece_that_dies, tmp_path / "mark") == [3, 2, 3]
     assert Processes(2).map(dies_once, range(4), [tmp_path / "other"] * 4) == list(range(4))
+
+
+def test_the_arrays_of_a_call_that_is_repeated(tmp_path: Path) -> None:
+    """A process that replaces another gets them as they were, and nobody else's change."""
+    x = np.random.default_rng(2).normal(size=200_000)
+    before = x.copy()
+    with Processes(2).hold(pieces(2)) as held:
+        first = held.each(grown, x, tmp_path / "mark")
+        second = held.each(grown, x, tmp_path / "mark")
+    np.testing.assert_array_equal(x, before)
+    for k in range(2):
+        np.testing.assert_array_equal(first[k], (1 + 10 * k) * x)
+    calls = {tuple(np.round(found[:3] / x[:3])) for found in second}
+    assert calls in ({(1.0,) * 3, (12.0,) * 3}, {(2.0,) * 3, (11.0,) * 3})  # one of them was started anew
+
+
+def test_processes_that_end_before_they_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.processes._serve", dies)
+    with (
+        pytest.raises(WorkerError, match=f"{ATTEMPTS} processes ended one after the other"),
+        Processes(1).hold([np.zeros(1_000_000)]) as held,
+    ):
+        held.each(total, 1)
 
 
 def test_work_that_kills_every_process_is_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Array aliases, the class of trees that everything is computed over, and a sum whose order is fixed."""
+"""Array aliases, the class of trees that everything is computed over, and arithmetic with long vectors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from headway.errors import ArgumentError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_BLOCK = 1 << 16  # numbers: what is between two operations stays in the cache of one core
 
 
 class TreeClass(NamedTuple):
@@ -46,3 +48,17 @@ def dot(x: NDArray[Any], y: NDArray[Any]) -> float:
     11.0
     """
     return float(np.einsum("i,i->", x.ravel(), y.ravel()))
+
+
+def add_scaled(into: Floats, factor: float, x: Floats) -> None:
+    """into += factor * x, to the same bits, but without another vector for the product.
+
+    >>> into = np.array([1.0, 2.0])
+    >>> add_scaled(into, 0.5, np.array([3.0, 4.0]))
+    >>> into.tolist()
+    [2.5, 4.0]
+    """
+    product = np.empty(min(_BLOCK, len(x)))
+    for start in range(0, len(x), _BLOCK):
+        part = x[start : start + _BLOCK]
+        into[start : start + _BLOCK] += np.multiply(part, factor, out=product[: len(part)])

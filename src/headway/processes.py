@@ -1,9 +1,8 @@
 """Workers that are processes of this machine, each with an interpreter of its own.
 
-A process is asked through a pipe, one call at a time. Arrays cross it as they are, outside the pickle (PEP 574): 30 ms
-for 30 MB. A process that dies is replaced and gets its pieces again, and the call is repeated; a call that kills
-`ATTEMPTS` processes in a row is an error. Processes take no notice of Ctrl-C, which is for the process that started
-them, and end with it.
+A process is asked through a `channel`, one call at a time. One that dies is replaced and gets its pieces again, and the
+call is repeated; a call that kills `ATTEMPTS` processes in a row is an error. Processes take no notice of Ctrl-C, which
+is for the process that started them, and end with it.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, NamedTuple
 
-import numpy as np
-
+from headway.channel import Channel
 from headway.errors import ArgumentError, HeadwayError, WorkerError
 from headway.parallel import Piece, R
 
@@ -53,9 +51,9 @@ class Processes:
             while True:
                 for process in processes:
                     if process.call is None and waiting:
-                        number[process.connection], item = waiting.popleft()
+                        number[process.channel.connection], item = waiting.popleft()
                         process.ask((function, item))
-                busy = {process.connection: process for process in processes if process.call is not None}
+                busy = {process.channel.connection: process for process in processes if process.call is not None}
                 if not busy:
                     return
                 for connection in wait(list(busy)):
@@ -103,7 +101,7 @@ class _Process:
 
     pieces: list[Any] | None
     process: BaseProcess = field(init=False)
-    connection: Connection = field(init=False)
+    channel: Channel = field(init=False)
     call: Call | None = None
 
     def __post_init__(self) -> None:
@@ -111,16 +109,23 @@ class _Process:
 
     def start(self) -> None:
         context = get_context("spawn")  # a fork would copy threads' locks, but not the threads
-        self.connection, other = context.Pipe()
+        connection, other = context.Pipe()
         self.process = context.Process(target=_serve, args=(other,), daemon=True)
         self.process.start()
         other.close()
-        _send(self.connection, self.pieces)
+        self.channel = Channel(connection)
+
+    def give(self) -> None:
+        """Its pieces; a pipe holds little, so this waits until the process is there to read."""
+        pipe = self.channel
+        with suppress(ConnectionError):  # it has ended already: nobody answers, either
+            self.channel = Channel.open(pipe.connection)
+            pipe.send(self.pieces)  # what is sent once needs no memory that is kept
 
     def ask(self, call: Call) -> None:
         self.call = call
-        with suppress(OSError):  # a broken pipe: nobody answers, either
-            _send(self.connection, call)
+        with suppress(ConnectionError):  # likewise
+            self.channel.send(call)
 
     def answer(self) -> _Answer:
         call = self.call
@@ -129,9 +134,10 @@ class _Process:
             if attempt:
                 self.end()
                 self.start()
+                self.give()
                 self.ask(call)
             with suppress(EOFError, OSError):
-                answer: _Answer = _receive(self.connection)
+                answer: _Answer = self.channel.receive()
                 self.call = None
                 return answer
         self.process.join(_SECONDS_TO_END)
@@ -141,7 +147,7 @@ class _Process:
         )
 
     def end(self) -> None:
-        self.connection.close()
+        self.channel.connection.close()
         self.process.terminate()
         self.process.join(_SECONDS_TO_END)
 
@@ -152,6 +158,8 @@ def _processes(pieces: Sequence[list[Any] | None]) -> Iterator[list[_Process]]:
     try:
         for own in pieces:
             started.append(_Process(own))
+        for process in started:  # when all are on their way
+            process.give()
         yield started
     finally:
         for process in started:
@@ -162,9 +170,10 @@ def _serve(connection: Connection) -> None:
     """What a process does: answer calls until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, OSError):
-        pieces = _receive(connection)
+        channel = Channel.join(connection)
+        pieces = channel.receive()
         while True:
-            function, arguments = _receive(connection)
+            function, arguments = channel.receive()
             try:
                 if pieces is None:
                     answer = _Answer(True, function(*arguments))
@@ -173,7 +182,7 @@ def _serve(connection: Connection) -> None:
             except Exception as error:
                 error.add_note(f"In a worker process:\n{traceback.format_exc()}")
                 answer = _Answer(False, _sendable(error))
-            _send(connection, answer)
+            channel.send(answer)
 
 
 def _sendable(error: Exception) -> Exception:
@@ -184,23 +193,3 @@ def _sendable(error: Exception) -> Exception:
         text = str(error) if isinstance(error, HeadwayError) else f"{type(error).__name__}: {error}"
         return WorkerError(text)
     return error
-
-
-def _send(connection: Connection, message: Any) -> None:
-    buffers: list[pickle.PickleBuffer] = []
-    data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    raw = [buffer.raw() for buffer in buffers]
-    connection.send((data, [each.nbytes for each in raw]))
-    for each in raw:
-        connection.send_bytes(each)
-
-
-def _receive(connection: Connection) -> Any:
-    data, sizes = connection.recv()
-    buffers = [np.empty(size, np.uint8) for size in sizes]
-    for buffer in buffers:
-        if len(buffer):
-            connection.recv_bytes_into(buffer)
-        else:
-            connection.recv_bytes()
-    return pickle.loads(data, buffers=buffers)

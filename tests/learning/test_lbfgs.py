@@ -57,6 +57,66 @@ def test_the_first_steps_are_scipys(optimiser: Any, method: str, options: dict[s
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+def textbook(objective: Any, weights: Floats, steps: int) -> list[Point]:
+    """L-BFGS by its formulas, with the pairs in a list; where a step leads nowhere it is over."""
+    pairs: list[tuple[Floats, Floats]] = []
+    points = [Point(weights, *objective(weights))]
+    for _ in range(steps):
+        at = points[-1]
+        direction, shares = -at.gradient, []
+        for s, y in reversed(pairs):
+            shares.insert(0, dot(s, direction) / dot(s, y))
+            direction = direction - shares[0] * y
+        if pairs:
+            s, y = pairs[-1]
+            direction = direction * (dot(s, y) / dot(y, y))
+        for (s, y), share in zip(pairs, shares, strict=True):
+            direction = direction + (share - dot(y, direction) / dot(s, y)) * s
+        first = 1.0 if pairs else 1.0 / np.sqrt(dot(direction, direction))
+        found = search_along(objective, at, direction, first, Wolfe(1e-3, 0.9, 0.1, 20))
+        assert found is not None
+        points.append(found)
+        pairs = [*pairs, (found.weights - at.weights, found.gradient - at.gradient)][-6:]
+    return points
+
+
+def states_of(objective: Any, size: int, steps: int, resume: State | None = None) -> list[State]:
+    """After each step."""
+    states: list[State] = []
+
+    def report(done: Pass) -> bool:
+        states.append({name: array.copy() for name, array in done.state.items()})
+        return True
+
+    Descent(steps, tolerance=0.0).minimise(objective, size, report, resume)
+    return states
+
+
+@pytest.mark.parametrize(("objective", "size", "steps"), [(valley, 12, 25), (uneven, 200_001, 14)])
+def test_the_steps_are_the_textbooks_bit_for_bit(objective: Any, size: int, steps: int) -> None:
+    """Long enough for every row of pairs to be written twice; and vectors longer than a block of `add_scaled`."""
+    found, (_, *expected) = states_of(objective, size, steps), textbook(objective, np.zeros(size), steps)
+    assert len(found) == steps
+    for state, point in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(state["weights"], point.weights)
+
+
+@pytest.mark.parametrize("after", [3, 6, 9, 17])
+def test_a_state_with_its_pairs_in_order_is_understood(after: int) -> None:
+    """Headway 0.1 kept the oldest pair in the first row, and never counted more than there were rows."""
+    states = states_of(valley, 12, 25)
+    state = states[after - 1]
+    pairs = int(state["pairs"][0])
+    assert pairs == after
+    order = [number % 6 for number in range(max(0, pairs - 6), pairs)]
+    former = dict(state, pairs=np.array([min(pairs, 6)]))
+    for name in ("moves", "changes"):
+        former[name] = np.zeros_like(state[name])
+        former[name][: len(order)] = state[name][order]
+    for found, expected in zip(states_of(valley, 12, 25, former), states[after:], strict=True):
+        np.testing.assert_array_equal(found["weights"], expected["weights"])
+
+
 @pytest.mark.parametrize("first", [1e-9, 1e-3, 1.0, 50.0])
 @pytest.mark.parametrize("curvature", [0.1, 0.9])
 def test_steps_meet_the_wolfe_conditions(first: float, curvature: float) -> None:

@@ -15,7 +15,7 @@ from math import sqrt
 
 import numpy as np
 
-from headway.arrays import Floats, dot
+from headway.arrays import Floats, add_scaled, dot
 from headway.errors import CheckpointError
 from headway.learning.line_search import Objective, Point, Wolfe, search_along
 from headway.learning.progress import State
@@ -26,16 +26,17 @@ _LEAST_CURVATURE = float(np.finfo(np.float64).eps)  # of a pair: what is less ma
 
 
 def lbfgs_memory(size: int) -> State:
-    """The pairs, none yet."""
+    """The pairs, none yet. Of `pairs` that were made, the last few are there, number i in row i modulo `_PAIRS`."""
     return {"moves": np.zeros((_PAIRS, size)), "changes": np.zeros((_PAIRS, size)), "pairs": np.zeros(1, np.int64)}
 
 
 def lbfgs(objective: Objective, at: Point, state: State) -> Iterator[Point]:
     """The points that the steps lead to, each lower than the one before. The memory in `state` changes with them."""
-    _check_pairs(state)
+    curvatures = _curvatures(state)
+    direction, move, change = np.empty((3, len(at.weights)))  # made once: fresh pages cost more than the arithmetic
     while True:
         pairs = int(state["pairs"][0])
-        direction = _direction(at.gradient, state["moves"][:pairs], state["changes"][:pairs])
+        _set_direction(direction, at.gradient, state, curvatures)
         first = 1.0 if pairs else 1.0 / max(sqrt(dot(direction, direction)), 1e-300)
         found = search_along(objective, at, direction, first, _WOLFE)
         if found is None and not pairs:
@@ -43,42 +44,45 @@ def lbfgs(objective: Objective, at: Point, state: State) -> Iterator[Point]:
         if found is None:
             state["pairs"] = np.zeros(1, np.int64)
             continue
-        _remember(state, found.weights - at.weights, found.gradient - at.gradient, at.gradient)
+        np.subtract(found.weights, at.weights, out=move)
+        np.subtract(found.gradient, at.gradient, out=change)
+        curvature = dot(move, change)
+        if curvature > _LEAST_CURVATURE * -dot(move, at.gradient):
+            row = pairs % _PAIRS
+            state["moves"][row], state["changes"][row], curvatures[row] = move, change, curvature
+            state["pairs"] = np.array([pairs + 1])
         at = found
         yield at
 
 
-def _check_pairs(state: State) -> None:
-    """A checkpoint may hold anything."""
+def _rows(state: State) -> list[int]:
+    """Where the pairs are, the oldest first."""
     pairs = int(state["pairs"][0])
-    if not 0 <= pairs <= _PAIRS:
-        raise CheckpointError(f"it has {pairs} pairs of L-BFGS; there are {_PAIRS} at most")
-    if any(not dot(*pair) > 0 for pair in zip(state["moves"][:pairs], state["changes"][:pairs], strict=True)):
-        raise CheckpointError("a pair of L-BFGS has no curvature")
+    return [number % _PAIRS for number in range(max(0, pairs - _PAIRS), pairs)]
 
 
-def _direction(gradient: Floats, moves: Floats, changes: Floats) -> Floats:
+def _curvatures(state: State) -> Floats:
+    """s·y of the pair in each row. A checkpoint may hold anything."""
+    if state["pairs"][0] < 0:
+        raise CheckpointError(f"it has {state['pairs'][0]} pairs of L-BFGS")
+    curvatures = np.zeros(_PAIRS)
+    for row in _rows(state):
+        curvatures[row] = dot(state["moves"][row], state["changes"][row])
+        if not curvatures[row] > 0:
+            raise CheckpointError("a pair of L-BFGS has no curvature")
+    return curvatures
+
+
+def _set_direction(direction: Floats, gradient: Floats, state: State, curvatures: Floats) -> None:
     """-H g."""
-    direction = -gradient
-    curvatures = [dot(move, change) for move, change in zip(moves, changes, strict=True)]
-    shares = np.zeros(len(moves))
-    for i in reversed(range(len(moves))):
-        shares[i] = dot(moves[i], direction) / curvatures[i]
-        direction -= shares[i] * changes[i]
-    if len(moves):
-        direction *= curvatures[-1] / dot(changes[-1], changes[-1])
-    for i in range(len(moves)):
-        direction += (shares[i] - dot(changes[i], direction) / curvatures[i]) * moves[i]
-    return direction
-
-
-def _remember(state: State, move: Floats, change: Floats, gradient: Floats) -> None:
-    """Add a pair, in the place of the oldest if there are enough; one without curvature is left out."""
-    if dot(move, change) <= _LEAST_CURVATURE * -dot(move, gradient):
-        return
-    pairs, moves, changes = int(state["pairs"][0]), state["moves"], state["changes"]
-    if pairs == len(moves):
-        moves[:-1], changes[:-1] = moves[1:], changes[1:]
-        pairs -= 1
-    moves[pairs], changes[pairs] = move, change
-    state["pairs"] = np.array([pairs + 1])
+    moves, changes, rows = state["moves"], state["changes"], _rows(state)
+    np.negative(gradient, out=direction)
+    shares = np.zeros(_PAIRS)
+    for row in reversed(rows):
+        shares[row] = dot(moves[row], direction) / curvatures[row]
+        add_scaled(direction, -shares[row], changes[row])
+    if rows:
+        last = changes[rows[-1]]
+        direction *= curvatures[rows[-1]] / dot(last, last)
+    for row in rows:
+        add_scaled(direction, shares[row] - dot(changes[row], direction) / curvatures[row], moves[row])

@@ -56,7 +56,8 @@ def search_along(objective: Objective, at: Point, direction: Floats, first: floa
         return None
     search, step = _Search(origin, wolfe, (0.0, (1 + _FAR) * first)), first
     for _ in range(wolfe.trials):
-        weights = at.weights + step * direction
+        weights = step * direction
+        weights += at.weights
         value, gradient = objective(weights)
         trial = _Trial(step, value, dot(gradient, direction))
         if search.is_over(trial):
