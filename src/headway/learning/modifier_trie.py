@@ -22,7 +22,7 @@ from headway.inference.heads import tree_in_class
 from headway.inference.jit import kernel, part
 
 _EMPTY = -1
-_MIX = np.int64(-7046029254386353131)  # the golden ratio in 64 bits: the middle bits of a product depend on all below
+MIX = np.int64(-7046029254386353131)  # the golden ratio in 64 bits: the middle bits of a product depend on all below
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints,
                 if (m < h) != (d == 0):
                     continue
                 node, symbol = at[h, d], word[m - 1]
-                slot = ((node * size + symbol) * _MIX >> 32) & (slots - 1)
+                slot = ((node * size + symbol) * MIX >> 32) & (slots - 1)
                 while table[slot] != _EMPTY and (parents[table[slot]] != node or labels[table[slot]] != symbol):
                     slot = (slot + 1) & (slots - 1)
                 child = table[slot]
@@ -183,7 +183,7 @@ def _hashed(parents: Ints, labels: Ints, size: int, slots: int) -> Ints:
     """The hash table of the edges to all nodes but the roots."""
     table = np.full(slots, _EMPTY)
     for child in range(2 * size, len(parents)):
-        slot = ((parents[child] * size + labels[child]) * _MIX >> 32) & (slots - 1)
+        slot = ((parents[child] * size + labels[child]) * MIX >> 32) & (slots - 1)
         while table[slot] != _EMPTY:
             slot = (slot + 1) & (slots - 1)
         table[slot] = child
