@@ -238,9 +238,7 @@ def test_weights_are_those_of_explicit_scaled_matrices(context: int, scale: floa
     sequences = drawn(context, 60)
     for states in (2, 4):
         expected = spectral_automaton(sequences, ALPHABET, states, context, ridge, scale=scale)
-        grammar = spectral_grammar(
-            by_hand(sequences), states, context=context, ridge=ridge, least=0.0, scale=scale
-        )
+        grammar = spectral_grammar(by_hand(sequences), states, context=context, ridge=ridge, least=0.0, scale=scale)
         for x, weight in weights(grammar, 3).items():
             assert weight == pytest.approx(expected.weight(x), rel=1e-7, abs=1e-10), x
 

@@ -117,9 +117,7 @@ def _learn(
                 u[i, q] *= of_row[i]
             for i in range(columns):
                 r[i, q] *= factor * of_column[i]
-        _operators(
-            above, symbol, before, after, passing, ending, u, r, initial[tree], final[tree], operators[tree]
-        )
+        _operators(above, symbol, before, after, passing, ending, u, r, initial[tree], final[tree], operators[tree])
 
 
 @part
