@@ -1,4 +1,4 @@
-"""Leading singular values and vectors against LAPACK's, where Lanczos' method is at its best and where it must give up."""
+"""Leading singular values and vectors against LAPACK's, where Lanczos' method does well and where it must give up."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ Lanczos bidiagonalization process with applications", section 5). A step costs t
 rows, and O(steps columns): O(k rows columns) in all.
 
 Lanczos' method finds one vector of a multiple singular value, and cannot go on where the rank of P is exhausted.
-Therefore what is left of P is looked at by some steps of the power method; if anything there is larger than the smallest
+Therefore some steps of the power method look at what is left of P; if anything there is larger than the smallest
 singular value found, or if there was no convergence, LAPACK computes all.
 """
 

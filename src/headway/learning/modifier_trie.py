@@ -167,7 +167,7 @@ def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints,
 
 @kernel
 def _by_tree(size: int, parents: Ints, labels: Ints, through: Floats) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    """Starts, parents, symbols, through and ends of the same nodes sorted by tree, in each in the order they were in."""
+    """The same nodes sorted by tree, otherwise in their order: starts, parents, symbols, through and ends."""
     trees, counts = np.empty(len(parents), np.int64), np.zeros(2 * size + 1, np.int64)
     for x in range(len(parents)):
         trees[x] = x if parents[x] < 0 else trees[parents[x]]
