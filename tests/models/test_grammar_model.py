@@ -387,7 +387,7 @@ def test_tags_are_symbols() -> None:
 def test_symbols_of_many_sentences_are_those_of_each(tags: list[list[tuple[str, str]]]) -> None:
     """Tags never seen, and words without a tag, among them."""
     sentences = [
-        Sentence.from_words("w" * len(some), upos=[u for u, _ in some], xpos=[x for _, x in some]) for some in tags
+        Sentence.from_words(["w"] * len(some), upos=[u for u, _ in some], xpos=[x for _, x in some]) for some in tags
     ]
     for column in ("xpos", "upos"):
         for known in (sentences, sentences[:1]):

@@ -860,6 +860,15 @@ def test_hidden_states_beat_det_and_come_near_to_em(name: str) -> None:
 
 
 @needs_results
+def test_em_was_ten_times_slower_to_the_score_of_a_scaled_grammar() -> None:
+    """The bar, on EWT, counting included."""
+    timings = committed()["ewt"]["cells"]["timings"]
+    seconds, soonest = timings["seconds"], timings["reached"]["spectral-scaled"]["soonest"]
+    em = soonest["iteration"] * seconds[f"em-{soonest['states']}"]
+    assert seconds["trie"] + em > 10 * (seconds["trie"] + seconds["spectral-scaled"])
+
+
+@needs_results
 @pytest.mark.parametrize("start", ["the default: ", "the paper's: "])
 def test_a_known_automaton_was_recovered(start: str) -> None:
     rows = json.loads((EXPERIMENTS / "recovery.json").read_text("utf-8"))["rows"]
