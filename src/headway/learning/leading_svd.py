@@ -4,12 +4,12 @@ From a vector v_1, each step makes P V = U B and P^T U = V B^T + beta v e^T long
 B upper bidiagonal; the leading singular values of B soon are those of P. After j steps, the i-th has a residual of beta
 times the last entry of its left vector in B, and is taken when that is rounding. Only V is kept orthogonal explicitly;
 U then is orthogonal to rounding times the condition of B (Simon and Zha 2000, "Low-rank matrix approximation using the
-Lanczos bidiagonalization process with applications", section 5). A step costs two products with P, in one pass over its
-rows, and O(steps columns): O(k rows columns) in all.
+Lanczos bidiagonalization process with applications"). A step costs two products with P, in one pass over its rows, and
+O(steps columns): O(k rows columns) in all.
 
-Lanczos' method finds one vector of a multiple singular value, and cannot go on where the rank of P is exhausted.
-Therefore some steps of the power method look at what is left of P; if anything there is larger than the smallest
-singular value found, or if there was no convergence, LAPACK computes all.
+Where the rank of P is exhausted, beta vanishes, and B has all singular values that are not zero, but a multiple one
+only once. Therefore some steps of the power method look at what is left of P; if anything there is larger than the
+smallest singular value found, or if there was no convergence, LAPACK computes all.
 """
 
 from __future__ import annotations
@@ -54,8 +54,12 @@ def _lanczos(p: Floats, most: int) -> tuple[Floats, Floats, Floats]:
     left, right = np.empty((steps, rows)), np.empty((steps + 1, columns))
     b = np.zeros((steps, steps))
     none = np.empty((0, 0)), np.empty(0), np.empty((0, 0))
-    _fill(right[0], 1)
-    right[0] /= np.sqrt(np.dot(right[0], right[0]))
+    _fill(left[0], 1)
+    right[0] = np.dot(left[0], p)  # nothing of it is lost in products with P, so that beta is what vanishes in the end
+    norm = np.sqrt(np.dot(right[0], right[0]))
+    if norm == 0.0:
+        return none
+    right[0] /= norm
     beta, largest = 0.0, 0.0
     for j in range(steps):
         u, v, w = left[j], right[j], right[j + 1]
@@ -69,15 +73,16 @@ def _lanczos(p: Floats, most: int) -> tuple[Floats, Floats, Floats]:
         for i in range(columns):
             w[i] = w[i] / alpha - alpha * v[i]
         beta = _orthogonal(right[: j + 1], w)
-        if beta <= _NOTHING * largest:
-            return none
-        for i in range(columns):
-            w[i] /= beta
         b[j, j] = alpha
-        if j + 1 < steps:
+        is_last = j + 1 == steps or beta <= _NOTHING * largest
+        if not is_last:
             b[j, j + 1] = beta
-        if j + 1 != look and j + 1 != steps:
-            continue
+            for i in range(columns):
+                w[i] /= beta
+            if j + 1 != look:
+                continue
+        if j + 1 < most:
+            return none
         look += _MORE
         x, s, yt = np.linalg.svd(b[: j + 1, : j + 1].copy())
         worst = 0.0
@@ -88,6 +93,8 @@ def _lanczos(p: Floats, most: int) -> tuple[Floats, Floats, Floats]:
                 return none
             leading_x, leading_y = x[:, :most].T.copy(), yt[:most].copy()
             return np.dot(leading_x, left[: j + 1]), s[:most].copy(), np.dot(leading_y, right[: j + 1])
+        if is_last:
+            break
     return none
 
 
@@ -121,7 +128,7 @@ def _orthogonal(basis: Floats, w: Floats) -> float:
                 w[c] -= value * row[c]
         before, norm = norm, np.sqrt(np.dot(w, w))
         if norm > 0.7 * before or norm == 0.0:
-            return norm
+            return float(norm)
 
 
 @part
@@ -136,7 +143,7 @@ def _is_more(p: Floats, vt: Floats, least: float) -> bool:
         x /= norm
         _both_products(p, x, 0.0, u, u, y)
         x[:] = y
-    return np.sqrt(np.dot(u, u)) > (1 + _SURPLUS) * least
+    return bool(np.sqrt(np.dot(u, u)) > (1 + _SURPLUS) * least)
 
 
 @part
