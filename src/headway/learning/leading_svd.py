@@ -127,7 +127,7 @@ def _orthogonal(basis: Floats, w: Floats) -> float:
             for c in range(len(w)):
                 w[c] -= value * row[c]
         before, norm = norm, np.sqrt(np.dot(w, w))
-        if norm > 0.7 * before or norm == 0.0:
+        if not norm <= 0.7 * before or norm == 0.0:  # nan ends it, too
             return float(norm)
 
 
