@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STEPS = 5000
 TITLES: dict[Order, str] = {"sibling": "Sib", "grandsibling": "G+S"}
 # Of Okabe and Ito, told apart by everyone
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 _COLOURS: dict[Order, str] = {"sibling": BLUE, "grandsibling": ORANGE}
 _LINES = {"same": ("% as with K = 5000", GREEN), "certified": ("% certificates", BLUE), "uas": ("UAS", ORANGE)}
 

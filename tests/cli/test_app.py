@@ -395,7 +395,10 @@ def test_numbers_shown_for_grammars_are_those_of_the_library() -> None:
     from tests.models.toy_treebank import sentences
 
     shown = {field.name: option_of(field)[1].default for field in fields(GrammarSettings)}
-    for method, names in {"spectral": ("context", "ridge", "backed_off"), "em": ("iterations", "restarts")}.items():
+    for method, names in {
+        "spectral": ("context", "ridge", "scale", "backed_off"),
+        "em": ("iterations", "restarts"),
+    }.items():
         complete = GrammarSettings(method).complete()  # type: ignore[arg-type]
         assert [shown[name] for name in names] == [f"{getattr(complete, name):g}" for name in names]
     few = sentences(5, 1)

@@ -67,7 +67,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "coref evaluate FILE FILE": ("--json",),
     "coref train NONE -o OUT": ("--epochs", "--margin", "--temperature", "--seed", "--stretch"),
     "train NONE -o OUT": ("--epochs", "-c", "--c", "--learner", "--model", "--labels", "--seed", "--threads", "--runs"),
-    "induce NONE -o OUT": ("--states", "--method", "--ridge", "--backed-off", "--context", "--seed"),
+    "induce NONE -o OUT": ("--states", "--method", "--ridge", "--scale", "--backed-off", "--context", "--seed"),
     "constrain NONE NONE -o OUT": ("--epochs", "--c", "--criterion", "--templates", "--seed"),
     "tune NONE": ("--trials", "--folds", "--seed", "--threads"),
     "parse FILE FILE": ("--format", "--input-format", "--unsure-below", "--threads", "--status", "--marginals"),

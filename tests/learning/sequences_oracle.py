@@ -140,13 +140,23 @@ def statistics(
 
 
 def spectral_automaton(
-    sequences: Weighted, alphabet: Sequence[int], states: int, context: int, ridge: float, least: float = 0.0
+    sequences: Weighted,
+    alphabet: Sequence[int],
+    states: int,
+    context: int,
+    ridge: float,
+    least: float = 0.0,
+    scale: float = 0.0,
 ) -> Automaton:
-    """Algorithm 1 with explicit matrices; R = V S / (S^2 + ridge^2 / N), singular values of rounding left out."""
+    """Algorithm 1 with explicit matrices; R = V S / (S^2 + ridge^2 / N), singular values of rounding left out.
+
+    With D and E the diagonal matrices of P's row and column sums, the SVD is that of D^-scale P E^-scale.
+    """
     us, vs, p, p_a = statistics(sequences, alphabet, context, least)
-    u, s, vt = np.linalg.svd(p, full_matrices=False)
+    d, e = (np.diag([x**-scale if x else 0.0 for x in p.sum(axis=axis)]) for axis in (1, 0))
+    u, s, vt = np.linalg.svd(d @ p @ e, full_matrices=False)
     rank = min(states, int((s > 1e-9 * s[0]).sum()))
-    u, s, v = u[:, :rank], s[:rank], vt[:rank].T
+    u, s, v = d @ u[:, :rank], s[:rank], e @ vt[:rank].T
     r = v @ np.diag(s / (s**2 + ridge**2 / sum(sequences.values())))
     return Automaton(u.T @ p[:, vs.index((START,))], p[us.index((STOP,))] @ r, {a: u.T @ p_a[a] @ r for a in alphabet})
 

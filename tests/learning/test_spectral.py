@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from headway.errors import TrainingError
 from headway.inference.operator_automata import OperatorGrammar
-from headway.learning import spectral
 from headway.learning.modifier_trie import ModifierTrie
 from headway.learning.spectral import spectral_grammar
 from tests.learning.sequences_oracle import (
@@ -215,59 +214,47 @@ def test_leading_states_are_what_fewer_states_learn(context: int, ridge: float) 
             assert weight == pytest.approx(own[x], rel=1e-10, abs=1e-12), (states, x)
 
 
-# ------------------------------------------------------------------------------------------------------- sparse SVD
+# ------------------------------------------------------------------------------------------------------- large P, scale
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
+@pytest.mark.parametrize("scale", [0.0, 0.5])
 @pytest.mark.parametrize("states", [1, 3, 5])
-def test_the_sparse_svd_agrees_with_the_dense(states: int, ridge: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    sequences = drawn(21, 300)
-    assert separated(sequences, 3, states)
-    dense = weights(spectral_grammar(by_hand(sequences), states, context=3, ridge=ridge, least=0.0), 3)
-    calls = sparse_calls(monkeypatch)
-    sparse = weights(spectral_grammar(by_hand(sequences), states, context=3, ridge=ridge, least=0.0), 3)
-    assert calls == [states]
-    for x, weight in sparse.items():
-        assert weight == pytest.approx(dense[x], rel=1e-8, abs=1e-11), x
+def test_leading_singular_vectors_of_a_large_p_are_those_of_all(states: int, scale: float, ridge: float) -> None:
+    """P has 63 columns: a few of its singular vectors come from Lanczos' method, most of them from LAPACK."""
+    trie = by_hand(drawn(21, 3000))
+    some, every = (
+        spectral_grammar(trie, number, context=5, ridge=ridge, least=0.0, scale=scale) for number in (states, 40)
+    )
+    every_weight = weights(every.leading(states), 3)
+    for x, weight in weights(some, 3).items():
+        assert weight == pytest.approx(every_weight[x], rel=1e-8, abs=1e-11), x
 
 
-@pytest.mark.parametrize("beyond", [0, 1, 2])
-@pytest.mark.parametrize(
-    "sequences", [{(1, 2): 3, (2, 1): 1}, {(1, 1): 1, (2, 2): 2, (): 4}, {(1, 2): 5, (2, 2): 1, (1,): 2}]
-)
-def test_the_sparse_svd_leaves_out_singular_values_that_are_zero(
-    sequences: dict[String, int], beyond: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rank = int(np.linalg.matrix_rank(statistics(sequences, ALPHABET, 3)[2]))
-    calls = sparse_calls(monkeypatch)
-    grammar = spectral_grammar(by_hand(sequences), rank + beyond, context=3, ridge=0.0, least=0.0)
-    assert calls == [rank + beyond]
-    assert not grammar.initial[HEAD, SIDE, rank:].any()
+@pytest.mark.parametrize("ridge", [0.0, 0.7])
+@pytest.mark.parametrize("scale", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("context", [1, 2, 3])
+def test_weights_are_those_of_explicit_scaled_matrices(context: int, scale: float, ridge: float) -> None:
+    sequences = drawn(context, 60)
+    for states in (2, 4):
+        expected = spectral_automaton(sequences, ALPHABET, states, context, ridge, scale=scale)
+        grammar = spectral_grammar(by_hand(sequences), states, context=context, ridge=ridge, least=0.0, scale=scale)
+        for x, weight in weights(grammar, 3).items():
+            assert weight == pytest.approx(expected.weight(x), rel=1e-7, abs=1e-10), x
+
+
+@given(SHORT, st.floats(0, 1))
+def test_with_all_singular_values_a_scale_changes_nothing(sequences: dict[String, int], scale: float) -> None:
+    grammar = spectral_grammar(by_hand(sequences), ENOUGH, context=3, ridge=0.0, least=0.0, scale=scale)
     total = sum(sequences.values())
     for x, weight in weights(grammar, 4).items():
-        assert weight == pytest.approx(sequences.get(x, 0) / total, abs=1e-12), x
-
-
-def sparse_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """From now on the sparse SVD is taken wherever it can be; what it was asked for is listed."""
-    calls: list[int] = []
-    svds = spectral.svds
-
-    def counted(matrix: object, states: int, **options: object) -> object:
-        calls.append(states)
-        return svds(matrix, states, **options)
-
-    monkeypatch.setattr(spectral, "_DENSE", 0)
-    monkeypatch.setattr(spectral, "svds", counted)
-    return calls
+        assert weight == pytest.approx(sequences.get(x, 0) / total, abs=1e-7), x
 
 
 # --------------------------------------------------------------------------------------------- repetition and edges
 
 
-@pytest.mark.parametrize("dense", [0, 150])
-def test_runs_repeat_to_the_last_bit(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spectral, "_DENSE", dense)
+def test_runs_repeat_to_the_last_bit() -> None:
     trie = ModifierTrie.of(*random_trees(np.random.default_rng(4), 300, 6, 9).arrays)
     one, two = (spectral_grammar(trie, 5) for _ in range(2))
     for name in ("initial", "final", "operators"):
@@ -317,3 +304,9 @@ def test_substrings_are_counted_where_they_overlap() -> None:
 def test_settings_without_meaning_are_refused(states: int, context: int, ridge: float, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         spectral_grammar(by_hand({(1,): 1.0}), states, context=context, ridge=ridge, least=0.0)
+
+
+@pytest.mark.parametrize("scale", [-0.5, 1.5, float("nan")])
+def test_scales_without_meaning_are_refused(scale: float) -> None:
+    with pytest.raises(TrainingError, match="the scale is"):
+        spectral_grammar(by_hand({(1,): 1.0}), 2, scale=scale)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headway.archive import Archive, save_archive
@@ -369,6 +371,7 @@ def test_tags_are_symbols() -> None:
         symbols = TagSymbols.learn([words], column)  # type: ignore[arg-type]
         assert (symbols.names, symbols.size) == (names, len(names) + 2)
         assert symbols.of(words).tolist() == tags
+        assert symbols.of_words([words, Sentence.from_words([]), words]).tolist() == 2 * tags[1:]
         assert [symbols.name(i) for i in range(symbols.size)] == ["ROOT", "UNKNOWN", *names]
         assert [symbols.number(name) for name in (*names, "new", "ROOT", "UNKNOWN")] == [
             *range(2, symbols.size),
@@ -377,6 +380,20 @@ def test_tags_are_symbols() -> None:
             1,
         ]
     assert TagSymbols.learn([words], "upos").of(Sentence.from_words([])).tolist() == [0]
+    assert TagSymbols.learn([words], "upos").of_words([]).tolist() == []
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("XY_"), st.sampled_from("ABC_")), max_size=4), max_size=4))
+def test_symbols_of_many_sentences_are_those_of_each(tags: list[list[tuple[str, str]]]) -> None:
+    """Tags never seen, and words without a tag, among them."""
+    sentences = [
+        Sentence.from_words(["w"] * len(some), upos=[u for u, _ in some], xpos=[x for _, x in some]) for some in tags
+    ]
+    for column in ("xpos", "upos"):
+        for known in (sentences, sentences[:1]):
+            symbols = TagSymbols.learn(known, column)  # type: ignore[arg-type]
+            expected = [number for sentence in sentences for number in symbols.of(sentence)[1:].tolist()]
+            assert symbols.of_words(sentences).tolist() == expected
 
 
 @pytest.mark.parametrize("column", ["xpos", "upos"])

@@ -101,6 +101,7 @@ def differ(ours: OperatorGrammar, theirs: OperatorGrammar) -> bool:
         ({"context": 0, "states": 2}, "context is 0; expected 1 or more"),
         ({"ridge": -1.0, "states": 2}, "ridge is -1.0; expected 0 or more"),
         ({"ridge": float("inf"), "states": 2}, "ridge is inf"),
+        ({"scale": 1.5, "states": 2}, "scale is 1.5; expected 0 to 1"),
         ({"tags": "silver"}, "tags is 'silver'; expected any of predicted, gold"),
         ({"labels": "joint"}, "labels is 'joint'; expected any of after, none"),
         ({"seed": -1}, "seed is -1; expected 0 or more"),
@@ -155,7 +156,7 @@ def test_the_sequences_are_those_of_the_trees() -> None:
             assert found == seen.get((symbols.name(head), side), {})
 
 
-@pytest.mark.parametrize("settings", [{}, {"context": 1, "ridge": 0.0}, {"context": 4}, {"ridge": 2.5}])
+@pytest.mark.parametrize("settings", [{}, {"context": 1, "ridge": 0.0}, {"context": 4}, {"ridge": 2.5}, {"scale": 0.5}])
 def test_spectral_settings_reach_the_learner(settings: dict[str, Any]) -> None:
     found = induce(TRAIN, None, GrammarSettings(states=3, **settings))
     trie = trie_of(TRAIN, found.grammar.symbols)

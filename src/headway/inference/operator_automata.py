@@ -182,7 +182,7 @@ def as_factors(factors: Sequence[ModifierFactor] | None, sentences: Sequence[Int
 
 
 def _require_numbers(array: Floats, name: str) -> None:
-    if np.abs(array).max() <= LARGEST_SCORE:  # false for nan as well
+    if array.max() <= LARGEST_SCORE and array.min() >= -LARGEST_SCORE:  # false for nan as well
         return
     at = [int(x) for x in np.argwhere(~(np.abs(array) <= LARGEST_SCORE))[0]]
     raise ScoresError(f"{name}{at} is {array[tuple(at)]}; expected finite numbers of at most {LARGEST_SCORE:g}")

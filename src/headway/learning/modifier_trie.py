@@ -22,7 +22,7 @@ from headway.inference.heads import tree_in_class
 from headway.inference.jit import kernel, part
 
 _EMPTY = -1
-_MIX = np.int64(-7046029254386353131)  # the golden ratio in 64 bits: the middle bits of a product depend on all below
+MIX = np.int64(-7046029254386353131)  # the golden ratio in 64 bits: the middle bits of a product depend on all below
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,9 @@ class ModifierTrie:
             raise ShapeError(f"{len(symbols)} symbols and {len(heads)} heads for {int(lengths.sum())} words")
         if len(symbols) and not (symbols.min() >= 1 and symbols.max() < size):
             raise ShapeError(f"symbols go from {symbols.min()} to {symbols.max()}; expected 1 to {size - 1}")
-        if (heads < 0).any() or (heads > np.repeat(lengths, lengths)).any():
+        if _is_head_outside(lengths, heads):
             raise ShapeError("a head is outside its sentence; expected 0, the root, to the number of words")
-        trees, parents, labels, through, ends = _insert(size, lengths, symbols, heads)
-        order = np.argsort(trees, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        above = parents[order]
-        return cls(
-            size,
-            np.searchsorted(trees[order], np.arange(2 * size + 1)),
-            np.where(above < 0, -1, place[above]),
-            labels[order],
-            through[order],
-            ends[order],
-        )
+        return cls(size, *_by_tree(size, *_insert(size, lengths, symbols, heads)))
 
     @property
     def trees(self) -> Ints:
@@ -115,23 +103,33 @@ def first_without_tree(lengths: Ints, heads: Ints) -> int:
 
 
 @kernel
-def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    """The nodes in the order in which they are first met: tree, parent, symbol, through, ends of each.
+def _is_head_outside(lengths: Ints, heads: Ints) -> bool:
+    first = 0
+    for n in lengths:
+        for m in range(first, first + n):
+            if heads[m] < 0 or heads[m] > n:
+                return True
+        first += n
+    return False
+
+
+@kernel
+def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints, Ints, Floats]:
+    """The nodes in the order in which they are first met, roots first: parent, symbol and through of each.
 
     Nodes and hash table grow as they fill: there are far fewer prefixes than words, and small tables stay in the cache.
     """
     nodes = 2 * size
     room, slots = nodes, 16
-    trees, parents, labels = np.arange(room), np.full(room, -1), np.zeros(room, np.int64)
-    through, ends = np.zeros(room), np.zeros(room)
-    table = np.full(slots, _EMPTY)
+    parents, labels, through = np.full(room, -1), np.zeros(room, np.int64), np.zeros(room)
+    table = np.full((slots, 2), _EMPTY)  # an edge, as the number of parent and symbol, and its child
     at = np.empty((1, 2), np.int64)  # where each half of each head stands
+    words = np.zeros(size)
     first = 0
     for n in lengths:
         if nodes + n > room:
             room = 2 * (nodes + n)
-            trees, parents, labels = _grown(trees, room), _grown(parents, room), _grown(labels, room)
-            through, ends = _grown(through, room), _grown(ends, room)
+            parents, labels, through = _grown(parents, room), _grown(labels, room), _grown(through, room)
         if 2 * room > slots:
             while 2 * room > slots:
                 slots *= 2
@@ -140,34 +138,54 @@ def _insert(size: int, lengths: Ints, symbols: Ints, heads: Ints) -> tuple[Ints,
             at = np.empty((2 * (n + 1), 2), np.int64)
         word, head = symbols[first : first + n], heads[first : first + n]
         at[0, 0], at[0, 1] = 0, 1
+        words[0] += 1
         for h in range(1, n + 1):
             at[h, 0], at[h, 1] = 2 * word[h - 1], 2 * word[h - 1] + 1
-        for h in range(n + 1):
-            through[at[h, 0]] += 1
-            through[at[h, 1]] += 1
+            words[word[h - 1]] += 1
         for d in range(2):
             for step in range(n):
                 m = n - step if d == 0 else step + 1  # left modifiers come from right to left
                 h = head[m - 1]
                 if (m < h) != (d == 0):
                     continue
-                node, symbol = at[h, d], word[m - 1]
-                slot = ((node * size + symbol) * _MIX >> 32) & (slots - 1)
-                while table[slot] != _EMPTY and (parents[table[slot]] != node or labels[table[slot]] != symbol):
+                edge = at[h, d] * size + word[m - 1]
+                slot = (edge * MIX >> 32) & (slots - 1)
+                while table[slot, 0] != edge and table[slot, 0] != _EMPTY:
                     slot = (slot + 1) & (slots - 1)
-                child = table[slot]
-                if child == _EMPTY:
-                    child = nodes
+                if table[slot, 0] == _EMPTY:
+                    table[slot, 0], table[slot, 1] = edge, nodes
+                    parents[nodes], labels[nodes] = at[h, d], word[m - 1]
                     nodes += 1
-                    table[slot] = child
-                    trees[child], parents[child], labels[child] = trees[node], node, symbol
+                child = table[slot, 1]
                 through[child] += 1
                 at[h, d] = child
-        for h in range(n + 1):
-            ends[at[h, 0]] += 1
-            ends[at[h, 1]] += 1
         first += n
-    return trees[:nodes], parents[:nodes], labels[:nodes], through[:nodes], ends[:nodes]
+    for symbol in range(size):
+        through[2 * symbol] = through[2 * symbol + 1] = words[symbol]
+    return parents[:nodes], labels[:nodes], through[:nodes]
+
+
+@kernel
+def _by_tree(size: int, parents: Ints, labels: Ints, through: Floats) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    """The same nodes sorted by tree, otherwise in their order: starts, parents, symbols, through and ends."""
+    trees, counts = np.empty(len(parents), np.int64), np.zeros(2 * size + 1, np.int64)
+    for x in range(len(parents)):
+        trees[x] = x if parents[x] < 0 else trees[parents[x]]
+        counts[trees[x] + 1] += 1
+    starts = np.cumsum(counts)
+    free, place = starts.copy(), np.empty(len(parents), np.int64)
+    above, symbols, passing = np.empty_like(parents), np.empty_like(labels), np.empty_like(through)
+    ends = np.zeros_like(through)
+    for x in range(len(parents)):
+        y = free[trees[x]]
+        free[trees[x]] += 1
+        place[x], symbols[y], passing[y] = y, labels[x], through[x]
+        ends[y] += through[x]
+        above[y] = -1
+        if parents[x] >= 0:  # it stands before its child in either order
+            above[y] = place[parents[x]]
+            ends[above[y]] -= through[x]
+    return starts, above, symbols, passing, ends
 
 
 @part
@@ -181,12 +199,13 @@ def _grown(values: np.ndarray, room: int) -> np.ndarray:
 @part
 def _hashed(parents: Ints, labels: Ints, size: int, slots: int) -> Ints:
     """The hash table of the edges to all nodes but the roots."""
-    table = np.full(slots, _EMPTY)
+    table = np.full((slots, 2), _EMPTY)
     for child in range(2 * size, len(parents)):
-        slot = ((parents[child] * size + labels[child]) * _MIX >> 32) & (slots - 1)
-        while table[slot] != _EMPTY:
+        edge = parents[child] * size + labels[child]
+        slot = (edge * MIX >> 32) & (slots - 1)
+        while table[slot, 0] != _EMPTY:
             slot = (slot + 1) & (slots - 1)
-        table[slot] = child
+        table[slot, 0], table[slot, 1] = edge, child
     return table
 
 

@@ -16,6 +16,10 @@ Where we differ:
   directly; these are what footnote 6 packs.
 - `ridge`: R = V S / (S^2 + ridge^2 / N) for N sequences. A singular value is uncertain by about 1 / sqrt(N); those near
   that are noise, and the paper's inverse multiplies it. With 0 this is the paper's; the term vanishes as N grows.
+- `scale`: rows and columns of P are divided by that power of their sums before the SVD, and U and R multiplied by the
+  same. Frequent strings decide the leading singular vectors of P itself. With 1/2, singular values are like the
+  correlations of canonical correlation analysis, which rare strings share in. What is learnt is the same where P has
+  no more singular values than `states`.
 - The statistics are sums over prefixes, not over sequences: with G(x), the sum over strings u that follow prefix x of
   U(u, :) times their count, and R(x), the sum of R over the strings v that end x,
 
@@ -24,51 +28,33 @@ Where we differ:
   and alpha_1 is G(empty prefix) / N, alpha_inf the sum of R(x) over the ends x of sequences / N. No P_a is ever stored.
 
 The automata of fewer states are the leading blocks of those of more, so `states` can be chosen on development data
-without learning again. Cost: O(prefixes context^2) for P, an SVD, and O(prefixes s^2). The SVD is LAPACK's for small P,
-and Lanczos' (ARPACK) on the sparse matrix for large.
+without learning again. Cost: O(prefixes context^2) for P, its leading singular vectors (`leading_svd`), and
+O(prefixes s^2). All automata are learnt in one call of a kernel.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import svds
 
 from headway.arrays import Floats, Ints
 from headway.errors import TrainingError
-from headway.inference.jit import kernel
+from headway.inference.jit import kernel, part
 from headway.inference.operator_automata import OperatorGrammar
-from headway.learning.modifier_trie import ModifierTrie
+from headway.learning.leading_svd import leading_svd
+from headway.learning.modifier_trie import MIX, ModifierTrie
 
 CONTEXT, RIDGE, LEAST = 3, 1.0, 20.0  # chosen on the development sentences of experiments/luque2012
-_DENSE = 150  # rows or columns up to which LAPACK's whole SVD is the faster one
-_RANK = 1e-9  # singular values below this share of the first are rounding
-
-
-_Entries = tuple[Floats, tuple[Ints, Ints]]
-
-
-@dataclass(frozen=True)
-class _Strings:
-    """Numbers, within its tree, of the strings around each prefix; -1 where there is none.
-
-    `before` (X, context): those of 1, 2, ... symbols that end the prefix. `after` (X, context): the same as strings
-    that follow the prefix so many symbols shorter. `stop` (X, context): those of 0, 1, ... symbols that end it, then
-    STOP.
-    `rows` and `columns` of every tree: how many strings follow, and how many come before.
-    """
-
-    before: Ints
-    after: Ints
-    stop: Ints
-    rows: Ints
-    columns: Ints
+_NONE = -1  # where there is no string
 
 
 def spectral_grammar(
-    trie: ModifierTrie, states: int, *, context: int = CONTEXT, ridge: float = RIDGE, least: float = LEAST
+    trie: ModifierTrie,
+    states: int,
+    *,
+    context: int = CONTEXT,
+    ridge: float = RIDGE,
+    least: float = LEAST,
+    scale: float = 0.0,
 ) -> OperatorGrammar:
     """The operator grammar of `states` states; automata that have fewer singular values leave the last states unused.
 
@@ -83,79 +69,69 @@ def spectral_grammar(
         raise TrainingError(f"the ridge is {ridge}; expected 0 or a number above")
     if np.isnan(least):
         raise TrainingError("strings must have been seen nan times; expected a number")
-    strings = _number_strings(trie, context, least)
+    if not 0 <= scale <= 1:
+        raise TrainingError(f"the scale is {scale}; expected 0, to take counts as they are, to 1")
     size = trie.size
+    if (size + 1) ** context >= 2**62:
+        raise TrainingError(f"strings of {context} among {size} symbols are too many to number; take shorter ones")
     initial, final = np.zeros((2 * size, states)), np.zeros((2 * size, states))
     operators = np.zeros((2 * size, size, states, states))
-    for tree in range(2 * size):
-        first, last = trie.starts[tree : tree + 2].tolist()
-        count = trie.through[first]
-        if not count:
-            continue
-        some = slice(first, last)
-        around = (strings.before[some], strings.after[some], strings.stop[some])
-        above = trie.parents[some] - first
-        counts = (trie.through[some] / count, trie.ends[some] / count)
-        entries = _entries(above, *around, *counts)
-        u, s, v = _thin_svd(entries, (int(strings.rows[tree]), int(strings.columns[tree])), states)
-        r = v * (s / (s * s + ridge * ridge / count))
-        rank = len(s)
-        alpha, omega, a = _operators(above, trie.symbols[some], *around, *counts, u, r, size)
-        initial[tree, :rank], final[tree, :rank], operators[tree, :, :rank, :rank] = alpha, omega, a
+    nodes = (trie.starts, trie.parents, trie.symbols, trie.through, trie.ends)
+    _learn(*nodes, context, float(ridge), float(least), float(scale), initial, final, operators)
     return OperatorGrammar.of_automata(initial, final, operators)
 
 
-def _thin_svd(entries: _Entries, shape: tuple[int, int], states: int) -> tuple[Floats, Floats, Floats]:
-    """U (rows, k), S (k,), V (columns, k) of the k <= states largest singular values of P that are not zero."""
-    values, (rows, columns) = entries
-    if min(shape) <= max(_DENSE, states + 1):
-        p = np.bincount(rows * shape[1] + columns, values, shape[0] * shape[1]).reshape(shape)
-        u, s, vt = np.linalg.svd(p, full_matrices=False)
-    else:
-        # a fixed start, so that results repeat; only to rounding where P's rank is below ARPACK's 2 states + 1 vectors,
-        # since it then goes on from one that it draws
-        u, s, vt = svds(csr_matrix(entries, shape), states, v0=np.ones(min(shape)))
-        u, s, vt = u[:, ::-1], s[::-1], vt[::-1]
-    rank = min(states, int((s > _RANK * s[0]).sum()))
-    return np.ascontiguousarray(u[:, :rank]), s[:rank], np.ascontiguousarray(vt[:rank].T)
-
-
-def _number_strings(trie: ModifierTrie, context: int, least: float) -> _Strings:
-    base = trie.size + 1
-    codes = base**context  # of a tree
-    if 2 * trie.size * codes >= 2**62:
-        raise TrainingError(f"strings of {context} among {trie.size} symbols are too many to number; take shorter ones")
-    before, after, stop = _codes(trie.parents, trie.symbols, trie.ends, base, context)
-    edges = np.arange(2 * trie.size + 1) * codes
-    through, ends = (np.repeat(counts, context).reshape(-1, context) for counts in (trie.through, trie.ends))
-    columns, before = _numbered(before, through, trie.trees, edges, base, least)
-    both, counts = np.concatenate((after, stop), axis=1), np.concatenate((through, ends), axis=1)
-    rows, both = _numbered(both, counts, trie.trees, edges, base, least)
-    return _Strings(before, both[:, :context], both[:, context:], rows, columns)
-
-
-def _numbered(codes: Ints, counts: Floats, trees: Ints, edges: Ints, base: int, least: float) -> tuple[Ints, Ints]:
-    """How many codes each tree has, and the codes numbered from 0 within each; -1 for none, and for rare strings."""
-    keys = np.where(codes < 0, -1, edges[trees][:, None] + codes)
-    known, which = np.unique(keys, return_inverse=True)
-    which = which.reshape(codes.shape)
-    seen = np.bincount(which.ravel(), counts.ravel())
-    kept = (known >= 0) & ((seen >= least) | (known % edges[1] < base))  # single symbols always
-    starts = np.searchsorted(known[kept], edges)
-    numbers = np.cumsum(kept) - 1
-    return np.diff(starts), np.where(kept[which], numbers[which] - starts[trees][:, None], -1)
-
-
 @kernel
-def _codes(parents: Ints, symbols: Ints, ends: Floats, base: int, context: int) -> tuple[Ints, Ints, Ints]:
-    """The strings of `_Strings` as numbers: digits symbol + 1, the last symbol lowest, STOP like START."""
-    shape = (len(parents), context)
-    before, after, stop = np.full(shape, -1), np.full(shape, -1), np.full(shape, -1)
+def _learn(
+    starts: Ints,
+    parents: Ints,
+    symbols: Ints,
+    through: Floats,
+    ends: Floats,
+    context: int,
+    ridge: float,
+    least: float,
+    scale: float,
+    initial: Floats,
+    final: Floats,
+    operators: Floats,
+) -> None:
+    """Fill in alpha_1 (2H, s), alpha_inf (2H, s) and A (2H, H, s, s), which are zero."""
+    base, states = operators.shape[1] + 1, initial.shape[1]
+    for tree in range(len(starts) - 1):
+        first, last = starts[tree], starts[tree + 1]
+        count = through[first]
+        if count == 0:
+            continue
+        above, symbol = parents[first:last] - first, symbols[first:last]
+        before, after = _codes(above, symbol, ends[first:last], base, context)
+        columns = _number(before, through[first:last], ends[first:last], context, base, least)
+        rows = _number(after, through[first:last], ends[first:last], context, base, least)
+        passing, ending = through[first:last] / count, ends[first:last] / count
+        p = _statistics(above, before, after, passing, ending, rows, columns)
+        of_row, of_column = _scaled(p, scale)
+        u, s, r = leading_svd(p, states)
+        for q in range(len(s)):
+            factor = s[q] / (s[q] * s[q] + ridge * ridge / count)
+            for i in range(rows):
+                u[i, q] *= of_row[i]
+            for i in range(columns):
+                r[i, q] *= factor * of_column[i]
+        _operators(above, symbol, before, after, passing, ending, u, r, initial[tree], final[tree], operators[tree])
+
+
+@part
+def _codes(parents: Ints, symbols: Ints, ends: Floats, base: int, context: int) -> tuple[Ints, Ints]:
+    """The strings around each prefix of a tree as numbers, `_NONE` where there is none.
+
+    `before` (X, context): those of 1, 2, ... symbols that end the prefix. `after` (X, 2 context): the same as strings
+    that follow the prefix so many symbols shorter; then those of 0, 1, ... symbols that end it, with STOP behind.
+    Digits are symbol + 1, the last symbol lowest, STOP like START.
+    """
+    before, after = np.full((len(parents), context), _NONE), np.full((len(parents), 2 * context), _NONE)
     for x in range(len(parents)):
         above, digit = parents[x], symbols[x] + 1
         before[x, 0] = digit
-        if ends[x] > 0:
-            stop[x, 0] = 1
         for i in range(1, context):
             if above >= 0 and before[above, i - 1] >= 0:
                 before[x, i] = digit + base * before[above, i - 1]
@@ -165,62 +141,107 @@ def _codes(parents: Ints, symbols: Ints, ends: Floats, base: int, context: int) 
                 if after[above, i - 1] >= 0:
                     after[x, i] = digit + base * after[above, i - 1]
         if ends[x] > 0:
+            after[x, context] = 1
             for i in range(1, context):
                 if after[x, i - 1] >= 0:
-                    stop[x, i] = 1 + base * after[x, i - 1]
-    return before, after, stop
+                    after[x, context + i] = 1 + base * after[x, i - 1]
+    return before, after
 
 
-@kernel
-def _entries(parents: Ints, before: Ints, after: Ints, stop: Ints, through: Floats, ends: Floats) -> _Entries:
-    """P as values and their (rows, columns), one for each prefix, string before and string after; repeats add up."""
-    nodes, context = before.shape
-    most = 2 * nodes * context * context
-    values, rows, columns = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
-    count = 0
-    for y in range(nodes):
+@part
+def _number(codes: Ints, through: Floats, ends: Floats, context: int, base: int, least: float) -> int:
+    """Replace codes by numbers from 0 in the same order, and rare ones by `_NONE`; how many are left.
+
+    The first `context` codes of a prefix were seen each time a sequence went through it, the others when one ended.
+    """
+    slots = 16
+    while slots < 2 * codes.size:
+        slots *= 2
+    known, seen, numbers = np.full(slots, _NONE), np.zeros(slots), np.full(slots, _NONE)
+    for x in range(len(codes)):
+        for i in range(codes.shape[1]):
+            code = codes[x, i]
+            if code == _NONE:
+                continue
+            slot = (code * MIX >> 32) & (slots - 1)
+            while known[slot] != code and known[slot] != _NONE:
+                slot = (slot + 1) & (slots - 1)
+            known[slot] = code
+            seen[slot] += through[x] if i < context else ends[x]
+            codes[x, i] = slot
+    slot_of = np.flatnonzero((known != _NONE) & ((seen >= least) | (known < base)))  # single symbols always
+    numbers[slot_of[np.argsort(known[slot_of])]] = np.arange(len(slot_of))
+    for x in range(len(codes)):
+        for i in range(codes.shape[1]):
+            if codes[x, i] != _NONE:
+                codes[x, i] = numbers[codes[x, i]]
+    return len(slot_of)
+
+
+@part
+def _statistics(
+    parents: Ints, before: Ints, after: Ints, through: Floats, ends: Floats, rows: int, columns: int
+) -> Floats:
+    """P (rows, columns): for each prefix, every string before and every string after it."""
+    context = before.shape[1]
+    p = np.zeros((rows, columns))
+    for y in range(len(parents)):
         x = y  # the prefix that the string after it follows
         for j in range(context + 1):
             for i in range(context):
-                if before[x, i] < 0:
+                column = before[x, i]
+                if column < 0:  # longer ones are as rare
                     break
                 if j > 0 and after[y, j - 1] >= 0:
-                    values[count], rows[count], columns[count] = through[y], after[y, j - 1], before[x, i]
-                    count += 1
-                if j < context and stop[y, j] >= 0:
-                    values[count], rows[count], columns[count] = ends[y], stop[y, j], before[x, i]
-                    count += 1
+                    p[after[y, j - 1], column] += through[y]
+                if j < context and after[y, context + j] >= 0:
+                    p[after[y, context + j], column] += ends[y]
             x = parents[x]
             if x < 0:
                 break
-    return values[:count], (rows[:count], columns[:count])
+    return p
 
 
-@kernel
+@part
+def _scaled(p: Floats, scale: float) -> tuple[Floats, Floats]:
+    """What rows and columns of P are multiplied by, so that they are divided by that power of their sums."""
+    of_row, of_column = np.ones(p.shape[0]), np.ones(p.shape[1])
+    if scale == 0:
+        return of_row, of_column
+    of_row, of_column = p.sum(axis=1) ** -scale, p.sum(axis=0) ** -scale
+    for i in range(p.shape[0]):
+        for j in range(p.shape[1]):
+            p[i, j] *= of_row[i] * of_column[j]
+    return of_row, of_column
+
+
+@part
 def _operators(
     parents: Ints,
     symbols: Ints,
     before: Ints,
     after: Ints,
-    stop: Ints,
     through: Floats,
     ends: Floats,
     u: Floats,
     r: Floats,
-    size: int,
-) -> tuple[Floats, Floats, Floats]:
-    """alpha_1 (s,), alpha_inf (s,) and A (size, s, s) from the prefixes of one tree; counts are shares of its N."""
+    initial: Floats,
+    final: Floats,
+    operators: Floats,
+) -> None:
+    """alpha_1 (s,), alpha_inf (s,) and A (H, s, s) from the prefixes of one tree; counts are shares of its N."""
     nodes, context = before.shape
     s = u.shape[1]
     following, ending = np.zeros((nodes, s)), np.zeros((nodes, s))  # G and R of each prefix
     for y in range(nodes):
         x = y
         for j in range(context + 1):
-            for q in range(s):
-                if j > 0 and after[y, j - 1] >= 0:
+            if j > 0 and after[y, j - 1] >= 0:
+                for q in range(s):
                     following[x, q] += through[y] * u[after[y, j - 1], q]
-                if j < context and stop[y, j] >= 0:
-                    following[x, q] += ends[y] * u[stop[y, j], q]
+            if j < context and after[y, context + j] >= 0:
+                for q in range(s):
+                    following[x, q] += ends[y] * u[after[y, context + j], q]
             x = parents[x]
             if x < 0:
                 break
@@ -229,7 +250,6 @@ def _operators(
                 break
             for q in range(s):
                 ending[y, q] += r[before[y, i], q]
-    final, operators = np.zeros(s), np.zeros((size, s, s))
     for x in range(nodes):
         for q in range(s):
             final[q] += ends[x] * ending[x, q]
@@ -240,4 +260,5 @@ def _operators(
             row, factor = a[q], g[q]
             for p in range(s):
                 row[p] += factor * r_above[p]
-    return following[0], final, operators
+    for q in range(s):
+        initial[q] = following[0, q]

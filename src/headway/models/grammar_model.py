@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -43,11 +43,19 @@ from headway.treebank import Sentence
 Column = Literal["xpos", "upos"]
 
 UNKNOWN, _FIRST = 1, 2  # symbols of a tag never seen, and of the first tag; 0 is the root
+_ABSENT = -1  # in place of a symbol, where a word has no tag of its language's own
 MOST_TAGS = 120
 # A sentence of so many words takes about a minute with so many states.
 _MOST_WORDS, _FEW_STATES = 1000, 8
 _MOST_OPERATORS = 40_000_000  # twice the square of symbols times states: 320 MB, and as much again to work with
 _LEXICAL = "lexical_"
+
+
+class _Numbers(dict[str, int]):
+    """Symbols by tag, `UNKNOWN` for all others; looked up without a Python call where the tag is known."""
+
+    def __missing__(self, tag: str) -> int:
+        return UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -68,12 +76,12 @@ class TagSymbols:
         return _FIRST + len(self.names)
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.names, _FIRST)}
+    def _numbers(self) -> _Numbers:
+        return _Numbers({name: i for i, name in enumerate(self.names, _FIRST)})
 
     def number(self, tag: str) -> int:
         """The symbol of a tag."""
-        return self._numbers.get(tag, UNKNOWN)
+        return self._numbers[tag]
 
     def of(self, sentence: Sentence) -> Ints:
         """The symbols (n+1,) of a sentence, the root's first."""
@@ -81,12 +89,21 @@ class TagSymbols:
 
     def of_words(self, sentences: Sequence[Sentence]) -> Ints:
         """The symbols of all words, one sentence after the other, without the root's."""
-        tags = chain.from_iterable([tags_of(sentence, self.column) for sentence in sentences])
-        return np.fromiter(map(self._numbers.get, tags, repeat(UNKNOWN)), np.int64)
+        if self.column == "upos":
+            return _numbered([sentence.upos for sentence in sentences], self._numbers)
+        symbols = _numbered([sentence.xpos for sentence in sentences], _Numbers({**self._numbers, "_": _ABSENT}))
+        absent = np.flatnonzero(symbols == _ABSENT)
+        if len(absent):  # as in `fine_tags`
+            symbols[absent] = _numbered([sentence.upos for sentence in sentences], self._numbers)[absent]
+        return symbols
 
     def name(self, symbol: int) -> str:
         """The tag of a symbol."""
         return ("ROOT", "UNKNOWN", *self.names)[symbol]
+
+
+def _numbered(columns: Sequence[Sequence[str]], numbers: _Numbers) -> Ints:
+    return np.fromiter(map(numbers.__getitem__, chain.from_iterable(columns)), np.int64, sum(map(len, columns)))
 
 
 def tags_of(sentence: Sentence, column: Column) -> Sequence[str]:

@@ -21,6 +21,7 @@ BACKED_OFF = 0.1
 _OF_METHOD: dict[str, tuple[float, tuple[Method, ...]]] = {
     "context": (3, ("spectral",)),
     "ridge": (1.0, ("spectral",)),
+    "scale": (0.0, ("spectral",)),
     "iterations": (50, ("em",)),
     "restarts": (1, ("em",)),
     "shards": (1, ("em",)),
@@ -33,9 +34,9 @@ class GrammarSettings:
     """What a grammar is learnt with.
 
     `states` None asks the development data, for the spectral method; otherwise it is 9 (spectral), 15 (em), or 2 (det:
-    DET+F; 1 is DET). `context` and `ridge` are those of `headway.learning.spectral`, `iterations`, `restarts` and
-    `shards` EM's. A share `backed_off` of the sequences comes from DET+F. `column` names the tags: xpos, or upos where
-    there are too many of those.
+    DET+F; 1 is DET). `context`, `ridge` and `scale` are those of `headway.learning.spectral`, `iterations`, `restarts`
+    and `shards` EM's. A share `backed_off` of the sequences comes from DET+F. `column` names the tags: xpos, or upos
+    where there are too many of those.
     """
 
     method: Method = setting("spectral", "One SVD per head; expectation maximisation; or counts (deterministic).")
@@ -48,6 +49,9 @@ class GrammarSettings:
         None, "Spectral: strings of up to N modifiers; the paper's: 1.", metavar="N", minimum=1, default="3"
     )
     ridge: float | None = setting(None, "Spectral: damp noise; the paper's: 0.", metavar="X", minimum=0, default="1")
+    scale: float | None = setting(
+        None, "Spectral: divide counts by this power of those of their strings.", metavar="X", minimum=0, default="0"
+    )
     iterations: int | None = setting(None, "EM: steps from each start.", metavar="N", minimum=1, default="50")
     restarts: int | None = setting(None, "EM: random starts.", metavar="N", minimum=1, default="1")
     shards: int | None = setting(
@@ -81,6 +85,8 @@ class GrammarSettings:
         if self.states is not None and self.states > (2 if self.method == "det" else MOST_STATES):
             most = "1 (DET) or 2 (DET+F)" if self.method == "det" else f"1 to {MOST_STATES}"
             raise TrainingError(f"{self.states} states; {self.method} has {most}")
+        if self.scale is not None and self.scale > 1:
+            raise TrainingError(f"scale is {self.scale}; expected 0 to 1")
         if self.backed_off is not None and self.backed_off >= 1:
             raise TrainingError(f"backed_off is {self.backed_off}; expected 0 or more, and less than 1")
         return replace(self, **defaults)

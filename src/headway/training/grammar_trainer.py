@@ -179,7 +179,8 @@ def _candidates(
     if settings.method == "det":
         yield {"states": states[0]}, deterministic_grammar(trie, first=states[0] == 2)
     elif settings.method == "spectral":
-        largest = spectral_grammar(trie, states[-1], context=settings.context or 1, ridge=settings.ridge or 0.0)
+        statistics = {"ridge": settings.ridge or 0.0, "scale": settings.scale or 0.0}
+        largest = spectral_grammar(trie, states[-1], context=settings.context or 1, **statistics)
         for number in states:
             yield {"states": number}, largest.leading(number)
     else:
