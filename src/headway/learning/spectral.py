@@ -16,10 +16,10 @@ Where we differ:
   directly; these are what footnote 6 packs.
 - `ridge`: R = V S / (S^2 + ridge^2 / N) for N sequences. A singular value is uncertain by about 1 / sqrt(N); those near
   that are noise, and the paper's inverse multiplies it. With 0 this is the paper's; the term vanishes as N grows.
-- `scale`: rows and columns of P are divided by that power of their sums before the SVD, and U and R multiplied by the
-  same. Frequent strings decide the leading singular vectors of P itself. With 1/2, singular values are like the
-  correlations of canonical correlation analysis, which rare strings share in. What is learnt is the same where P has
-  no more singular values than `states`.
+- `scale`: rows and columns of P are divided by that power of their sums before the SVD, and the rows of U and R by the
+  same after it. Frequent strings decide the leading singular vectors of P itself. With 1/2, singular values are like
+  the correlations of canonical correlation analysis, in which rare strings have a share. Without a ridge, and with as
+  many states as P has singular values, what is learnt is the same.
 - The statistics are sums over prefixes, not over sequences: with G(x), the sum over strings u that follow prefix x of
   U(u, :) times their count, and R(x), the sum of R over the strings v that end x,
 
