@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_BLOCK = 1 << 16  # numbers: what is between two operations stays in the cache of one core
+_BLOCK = 1 << 15  # numbers: what is between two operations stays in the cache of one core
 
 
 class TreeClass(NamedTuple):
