@@ -12,6 +12,7 @@ bounded numbers. Both only add and multiply along the same elimination, so no de
 cycle.
 
 Divide and conquer: the columns of one half need the other half eliminated; table[level + 1] holds what that left.
+Where nothing has to be watched, `blocked_walks` takes the same steps in another order.
 
 The file is longer than most: the four variants are the same elimination step by step, and are easiest to check side by
 side.
@@ -24,28 +25,29 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import part
+from headway.inference.lanes import Lanes, fill, first_lanes, load_row, store_row, total
 
 # Words are eliminated four at a time: each remaining row is then read and written once for four updates.
 PANEL = 4
-# Groups of up to so many words are written out (`_solve_few`), if no factors are watched.
-_FEW_WORDS = 3
+# Groups of up to so many words are solved side by side (`blocked_walks`), if no factors are watched.
+FEW_WORDS = 6
 # Rows of workspace: the panel (later sums of four words' escapes) and the pivots d_k.
 WORK_ROWS = PANEL + 1
 
 # Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
 # end is multiplied by zero, or added up and not used.
-_BLOCK = 8
+BLOCK = 8
 
 
 @part
 def padded(count: int) -> int:
     """`count` rounded up to whole blocks: the width that tables and workspace must have."""
-    return (count + _BLOCK - 1) // _BLOCK * _BLOCK
+    return (count + BLOCK - 1) // BLOCK * BLOCK
 
 
 @part
 def table_shape(nodes: int) -> tuple[int, int, int]:
-    """Levels, rows and columns of the tables for a sentence of so many nodes."""
+    """Levels, rows and columns of the tables for a sentence of so many nodes; `blocked_walks` needs twice the rows."""
     levels, size = 3, nodes
     while size > 0:
         levels, size = levels + 1, size // 2
@@ -59,7 +61,7 @@ def packed_size(nodes: int) -> int:
     less than half of this. But glibc gives memory back to the system once twice the largest array is free, and takes it
     again page by page, which would take longer than all the rest.
     """
-    return 2 * nodes * (nodes + _BLOCK)
+    return 2 * nodes * (nodes + BLOCK)
 
 
 @part
@@ -88,41 +90,41 @@ def solve(
     low, low_of_z, high = 1.0, 1.0, 1.0
     pivots = work[PANEL]
     escape = escapes[place]
+    rows, height = flat(table), table.shape[1]
     log_z = 0.0
     begin, end, stage = path[0], path[1], path[2]
     level = 0
     begin[0], end[0], stage[0] = 0, n, 0
-    few = 1 if logs or watch or slope is not None else _FEW_WORDS
     if begun:
-        while end[level] > few:
+        while end[level] > 1:
             stage[level] = 1
             level += 1
             begin[level], end[level], stage[level] = 0, end[level - 1] // 2, 0
     while level >= 0:
         lo, hi = begin[level], end[level]
         size = hi - lo
-        if size <= few:
-            if size == 1:
-                log_few = _log(table[level, 0, 0], logs)
-                escape[lo, lo] = -np.inf if logs else 0.0
-                if escape_slopes is not None:
-                    escape_slopes[place, lo, lo] = 0.0
-            else:
-                log_few = _solve_few(table, level, size, multi_root, lo, escape)
+        if size == 1:
+            escape[lo, lo] = -np.inf if logs else 0.0
+            if escape_slopes is not None:
+                escape_slopes[place, lo, lo] = 0.0
             if lo == 0:
-                log_z += log_few
+                log_z += _log(table[level, 0, 0], logs)
                 low_of_z = low
                 if not wanted:
                     break
             level -= 1
             continue
         half = size // 2
+        below = (level + 1) * height
         if stage[level] > 0:
             back = stage[level] == 1
             columns, keep = (lo, half) if back else (lo + half, size - half)
             others = lo + half if back else lo
             if slope is None:
-                _substitute(table, level + 1, columns, keep, others, size, logs, work, escape)
+                if logs:
+                    _substitute_logs(table[level + 1], columns, keep, others, size, escape)
+                else:
+                    substitute(rows, below, columns, keep, others, size, escape)
             elif escape_slopes is not None:
                 _substitute_slopes(
                     table[level + 1], slope[level + 1], columns, keep, others, size, logs, escape, escape_slopes[place]
@@ -132,14 +134,17 @@ def solve(
             continue
         left = stage[level] == 0
         first, keep = (0, half) if left else (half, size - half)
-        _copy(table, level, first, keep, size)
+        copy_words(rows, below - height, first, keep, size, below)
         if slope is None:
-            low = _eliminate(table, level + 1, size, keep, multi_root, logs, watch, work, low)
+            if logs:
+                _eliminate_logs(table[level + 1], size, keep, multi_root, pivots)
+            else:
+                low = eliminate(rows, below, size, keep, multi_root, watch, work, low)
         else:
-            _copy(slope, level, first, keep, size)
+            copy_words(flat(slope), level * slope.shape[1], first, keep, size, (level + 1) * slope.shape[1])
             _eliminate_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, logs, pivots)
         if lo == 0 and left:
-            log_z += _log_product(pivots, keep, size, logs)
+            log_z += log_product(pivots, keep, size, logs)
         stage[level] += 1
         level += 1
         begin[level] = lo + first
@@ -156,33 +161,38 @@ def solve(
 
 
 @part
-def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
-    """Copy `size` words one level down, so that the `keep` words from `first` on come first, the others after them."""
-    others = 0 if first > 0 else keep
-    if first < 0 or keep < 0 or level < 0:  # never; see add_rows
-        return
+def flat(tables: Floats) -> Floats:
+    """The rows of all levels, one below the other."""
+    return tables.reshape(tables.shape[0] * tables.shape[1], tables.shape[2])
+
+
+@part
+def copy_words(rows: Floats, at: int, first: int, keep: int, size: int, to: int) -> None:
+    """Copy the table of `size` words at row `at` to row `to`, so that the `keep` words from `first` on come first."""
     if first == 0:
         for i in range(size):
-            for j in range(padded(size + 1)):
-                tables[level + 1, i, j] = tables[level, i, j]
+            for j in range(0, size + 1, BLOCK):
+                store_row(rows, to + i, j, load_row(rows, at + i, j))
+        return
+    if at < 0 or first < 0 or keep < 0 or to < 0:  # never: tells the compiler that no index counts from the end
         return
     for i in range(size):
-        row = first + i if i < keep else others + i - keep
-        tables[level + 1, i, 0] = tables[level, row, 0]
+        row = at + (first + i if i < keep else i - keep)
+        rows[to + i, 0] = rows[row, 0]
         for j in range(keep):
-            tables[level + 1, i, 1 + j] = tables[level, row, 1 + first + j]
+            rows[to + i, 1 + j] = rows[row, 1 + first + j]
         for j in range(size - keep):
-            tables[level + 1, i, 1 + keep + j] = tables[level, row, 1 + others + j]
+            rows[to + i, 1 + keep + j] = rows[row, 1 + j]
 
 
 @part
 def pack(table: Floats, n: int, watch: bool, packed: Floats) -> None:
     """What is needed of the tables of the leftmost path, one after the other."""
     at, level, size = 0, 1, n
-    while size > (1 if watch else _FEW_WORDS):
+    while size > (1 if watch else FEW_WORDS):
         for i in range(size):
             count = padded(max(i, size // 2) + 1)
-            if at < 0 or level < 0:  # never; see add_rows
+            if at < 0 or level < 0:  # never; see copy_words
                 return
             for j in range(count):
                 packed[at + j] = table[level, i, j]
@@ -194,10 +204,10 @@ def pack(table: Floats, n: int, watch: bool, packed: Floats) -> None:
 def unpack(packed: Floats, n: int, watch: bool, table: Floats) -> None:
     """The tables as `pack` found them."""
     at, level, size = 0, 1, n
-    while size > (1 if watch else _FEW_WORDS):
+    while size > (1 if watch else FEW_WORDS):
         for i in range(size):
             count = padded(max(i, size // 2) + 1)
-            if at < 0 or level < 0:  # never; see add_rows
+            if at < 0 or level < 0:  # never; see copy_words
                 return
             for j in range(count):
                 table[level, i, j] = packed[at + j]
@@ -211,216 +221,265 @@ def _log(x: float, logs: bool) -> float:
 
 
 @part
-def _log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
-    total = 0.0
+def log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
+    """Of numbers between 1e-145 and 1e145, few logarithms are taken: most of them are multiplied first."""
+    total, product = 0.0, 1.0
     for k in range(start, stop):
-        total += pivots[k] if logs else np.log(pivots[k])
-    return total
+        if logs:
+            total += pivots[k]
+            continue
+        product *= pivots[k]
+        if not 1e-145 < product < 1e145:
+            total += np.log(product)
+            product = 1.0
+    return total if logs else total + float(np.log(product))
 
 
 @part
-def _solve_few(table: Floats, level: int, size: int, multi_root: bool, lo: int, escape: Floats) -> float:
-    """Two or three words: escapes written out. Returns their part of log Z."""
-    log_z = 0.0
-    for m in range(size):
-        u, v = (m + 1) % size, (m + 2) % size
-        to_m, root = table[level, u, 1 + m], table[level, u, 0]
-        d_v, past_v = 1.0, 0.0
-        if size == 3:
-            d_v = table[level, v, 1 + m] + table[level, v, 1 + u] + (table[level, v, 0] if multi_root else 0.0)
-            past_v = table[level, u, 1 + v] / d_v
-            to_m += past_v * table[level, v, 1 + m]
-            root += past_v * table[level, v, 0]
-        d_u = to_m + (root if multi_root else 0.0)
-        escape[lo + m, lo + m] = 0.0
-        escape[lo + u, lo + m] = root / d_u
-        last = table[level, m, 0] + table[level, m, 1 + u] * escape[lo + u, lo + m]
-        if size == 3:
-            escape[lo + v, lo + m] = (table[level, v, 0] + table[level, v, 1 + u] * escape[lo + u, lo + m]) / d_v
-            last += table[level, m, 1 + v] * escape[lo + v, lo + m]
-        if m == 0:
-            log_z = float(np.log(d_v) + np.log(d_u) + np.log(last))
-    return log_z
-
-
-@part
-def _eliminate(
-    table: Floats,
-    level: int,
-    size: int,
-    keep: int,
-    multi_root: bool,
-    logs: bool,
-    watch: bool,
-    work: Floats,
-    low: float,
+def eliminate(
+    rows: Floats, at: int, size: int, keep: int, multi_root: bool, watch: bool, work: Floats, low: float
 ) -> float:
-    """Eliminate words size-1 .. keep. Row k is left as p_k, the d_k in `work`; returns the smallest factor."""
+    """Eliminate words size-1 .. keep of the table at row `at`. Row k is left as p_k, the d_k in `work`; returns the
+    smallest factor, if watched."""
     pivots = work[PANEL]
-    if logs:
-        _eliminate_logs(table[level], size, keep, multi_root, pivots)
+    if at < 0 or keep < 0:  # never; see copy_words
         return low
+    zero = fill(0.0)
     top = size
     while top > keep:
         panel = PANEL if top - keep >= PANEL else 1
         for a in range(panel):
             k = top - 1 - a
-            for c in range(a):
-                factor = table[level, k, top - c]
-                for j in range(padded(top - c)):
-                    table[level, k, j] += factor * work[c, j]
-            d = table[level, k, 0] if multi_root else 0.0
-            for j in range(1, k + 1):
-                d += table[level, k, j]
-            pivots[k] = d
-            inverse = 1.0 / d
-            for j in range(k + 1):
-                work[a, j] = table[level, k, j] * inverse
-                table[level, k, j] = work[a, j]
-            for j in range(k + 1, padded(top)):
-                work[a, j] = 0.0
-        if panel == 1:
-            _update_by_one(table, level, top, work)
-        else:
-            _update_by_four(table, level, top, work)
+            row = at + k
+            f0 = rows[row, top] if a > 0 else 0.0
+            f1 = rows[row, top - 1] + f0 * work[0, top - 1] if a > 1 else 0.0
+            f2 = rows[row, top - 2] + f0 * work[0, top - 2] + f1 * work[1, top - 2] if a > 2 else 0.0
+            if watch:
+                for f in (f0, f1, f2):
+                    low = min(low, f) if f != 0.0 else low
+            v0, v1, v2 = fill(f0), fill(f1), fill(f2)
+            d = zero
+            for j in range(0, k + 1, BLOCK):
+                x = load_row(rows, row, j) + v0 * load_row(work, 0, j) + v1 * load_row(work, 1, j)
+                x = first_lanes(k + 1 - j, x + v2 * load_row(work, 2, j), zero)
+                store_row(rows, row, j, x)
+                d = d + first_lanes(0 if multi_root or j > 0 else 1, zero, x)
+            pivots[k] = total(d)
+            inverse = fill(1.0 / pivots[k])
+            for j in range(0, k + 1, BLOCK):
+                x = load_row(rows, row, j) * inverse
+                store_row(rows, row, j, x)
+                store_row(work, a, j, x)
+            for j in range(padded(k + 1), top, BLOCK):
+                store_row(work, a, j, zero)
         if watch:
-            for k in range(top - panel, top):
-                low = _smallest(table, level, k, low)
+            for a in range(panel):
+                low = _smallest(work[a, : top - a], low)
+            low = min(low, _smallest_factor(rows, at, top, panel, work))
+        if panel == 1:
+            _update_by_one(rows, at, top, work)
+        else:
+            _update_by_four(rows, at, top, work)
         top -= panel
     return low
 
 
 @part
-def _update_by_one(table: Floats, level: int, top: int, p: Floats) -> None:
-    for i in range(top - 1):
-        f = table[level, i, top]
-        for j in range(padded(top)):
-            table[level, i, j] += f * p[0, j]
+def _update_by_one(rows: Floats, at: int, top: int, p: Floats) -> None:
+    for i in range(at, at + top - 1):
+        factor = fill(rows[i, top])
+        for j in range(0, top, BLOCK):
+            store_row(rows, i, j, load_row(rows, i, j) + factor * load_row(p, 0, j))
 
 
 @part
-def _update_by_four(table: Floats, level: int, top: int, p: Floats) -> None:
-    """Rows above the panel, each word's factor brought up to date by the pivots before it."""
-    for i in range(top - 4):
-        f0 = table[level, i, top]
-        f1 = table[level, i, top - 1] + f0 * p[0, top - 1]
-        f2 = table[level, i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
-        f3 = table[level, i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
-        for j in range(padded(top - 3)):
-            table[level, i, j] += (f0 * p[0, j] + f1 * p[1, j]) + (f2 * p[2, j] + f3 * p[3, j])
-        table[level, i, top - 1], table[level, i, top - 2], table[level, i, top - 3] = f1, f2, f3
+def _update_by_four(rows: Floats, at: int, top: int, p: Floats) -> None:
+    """Rows above the panel, two at a time, so that each number of the panel is read once for both."""
+    last = at + top - 5
+    for i in range(at, last + 1, 2):
+        x0, x1, x2, x3 = _factors(rows, i, top, p)
+        u0, u1, u2, u3 = fill(x0), fill(x1), fill(x2), fill(x3)
+        if i == last:
+            for j in range(0, top - 3, BLOCK):
+                x = load_row(rows, i, j) + u0 * load_row(p, 0, j) + u1 * load_row(p, 1, j)
+                store_row(rows, i, j, x + u2 * load_row(p, 2, j) + u3 * load_row(p, 3, j))
+            return
+        y0, y1, y2, y3 = _factors(rows, i + 1, top, p)
+        v0, v1, v2, v3 = fill(y0), fill(y1), fill(y2), fill(y3)
+        for j in range(0, top - 3, BLOCK):
+            p0, p1, p2, p3 = load_row(p, 0, j), load_row(p, 1, j), load_row(p, 2, j), load_row(p, 3, j)
+            store_row(rows, i, j, load_row(rows, i, j) + u0 * p0 + u1 * p1 + u2 * p2 + u3 * p3)
+            store_row(rows, i + 1, j, load_row(rows, i + 1, j) + v0 * p0 + v1 * p1 + v2 * p2 + v3 * p3)
 
 
 @part
-def _smallest(table: Floats, level: int, k: int, low: float) -> float:
-    """The smallest factor other than zero that eliminating word k multiplied by."""
-    for j in range(k + 1):
-        if table[level, k, j] != 0.0:
-            low = min(low, table[level, k, j])
-    for i in range(k):
-        if table[level, i, k + 1] != 0.0:
-            low = min(low, table[level, i, k + 1])
+def _factors(rows: Floats, i: int, top: int, p: Floats) -> tuple[float, float, float, float]:
+    """What row i takes of each of the panel's four, brought up to date by the pivots before it."""
+    f0 = rows[i, top]
+    f1 = rows[i, top - 1] + f0 * p[0, top - 1]
+    f2 = rows[i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
+    f3 = rows[i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
+    return f0, f1, f2, f3
+
+
+@part
+def _smallest_factor(rows: Floats, at: int, top: int, panel: int, p: Floats) -> float:
+    """The smallest factor other than zero that the rows above a panel take of it."""
+    low = np.inf
+    for i in range(at, at + top - panel):
+        if panel == 1:
+            low = min(low, rows[i, top]) if rows[i, top] != 0.0 else low
+        else:
+            for f in _factors(rows, i, top, p):
+                low = min(low, f) if f != 0.0 else low
     return low
 
 
 @part
-def _substitute(
-    table: Floats,
-    level: int,
-    columns: int,
-    keep: int,
-    others: int,
-    size: int,
-    logs: bool,
-    work: Floats,
-    escape: Floats,
-) -> None:
+def _smallest(numbers: Floats, low: float) -> float:
+    for x in numbers:
+        low = min(low, x) if x != 0.0 else low
+    return low
+
+
+@part
+def substitute(rows: Floats, at: int, columns: int, keep: int, others: int, size: int, escape: Floats) -> None:
     """Escapes of the eliminated words (from place `others` on), last eliminated first, for `keep` columns."""
-    if logs:
-        _substitute_logs(table[level], columns, keep, others, size, escape)
-        return
-    if columns < 0 or keep < 0 or others < 0:  # never; see add_rows
-        return
-    rows = table[level]
+    end = columns + keep
     k = keep
     while k < size:
         count = 4 if k + 4 <= size else 1
-        for q in range(count):
-            for m in range(padded(keep)):
-                work[q, m] = rows[k + q, 0]
-        add_rows(count, rows, k, 1, keep, escape, columns, columns, keep, work, 0)
-        add_rows(count, rows, k, 1 + keep, k - keep, escape, others, columns, keep, work, 0)
-        for q in range(1, count):  # words of this panel that were eliminated after word k + q
-            for c in range(q):
-                for m in range(padded(keep)):
-                    work[q, m] += rows[k + q, 1 + k + c] * work[c, m]
-        for q in range(count):
-            for m in range(keep):
-                escape[others + k - keep + q, columns + m] = work[q, m]
+        for m in range(columns, end, 2 * BLOCK):
+            y = m + BLOCK if m + BLOCK < end else m
+            if count == 4:
+                _four_words(rows, at + k, k, keep, escape, columns, others, m, y)
+            else:
+                _one_word(rows, at + k, k, keep, escape, columns, others, m, y)
         k += count
 
 
 @part
-def add_rows(
-    count: int,
-    a: Floats,
-    row: int,
-    start: int,
-    terms: int,
-    b: Floats,
-    first: int,
-    columns: int,
-    width: int,
-    out: Floats,
-    to: int,
-) -> None:
-    """out[to + q] += sum over `terms` j of a[row + q, start + j] b[first + j, columns:], for q < count, 4 or 1.
+def _store_until(escape: Floats, row: int, m: int, x: Lanes, end: int) -> None:
+    """Store a block of columns from m on, but nothing at `end` and behind it."""
+    store_row(escape, row, m, x if m + BLOCK <= end else first_lanes(end - m, x, load_row(escape, row, m)))
 
-    Four rows and four terms in each pass, so that each number read takes part in four sums. Columns are added up to
-    whole blocks.
+
+@part
+def _one_word(rows: Floats, row: int, k: int, keep: int, escape: Floats, near: int, far: int, m: int, y: int) -> None:
+    """Escapes of word k, for the blocks of columns from m and from y on; the words it may step to begin at rows near
+    and far."""
+    if row < 0 or k < 0 or keep < 0:  # never; see copy_words
+        return
+    a = fill(rows[row, 0])
+    b = a
+    for start, stop, first in ((0, keep, near), (keep, k, far - keep)):
+        for j in range(start, stop):
+            p = fill(rows[row, 1 + j])
+            a = a + p * load_row(escape, first + j, m)
+            b = b + p * load_row(escape, first + j, y)
+    _store_until(escape, far + k - keep, m, a, near + keep)
+    _store_until(escape, far + k - keep, y, b, near + keep)
+
+
+@part
+def _four_words(rows: Floats, row: int, k: int, keep: int, escape: Floats, near: int, far: int, m: int, y: int) -> None:
+    """Escapes of words k to k + 3: each number read takes part in four sums."""
+    if row < 0 or k < 0 or keep < 0:  # never; see copy_words
+        return
+    a0, a1, a2, a3 = fill(rows[row, 0]), fill(rows[row + 1, 0]), fill(rows[row + 2, 0]), fill(rows[row + 3, 0])
+    b0, b1, b2, b3 = a0, a1, a2, a3
+    for start, stop, first in ((0, keep, near), (keep, k, far - keep)):
+        for j in range(start, stop):
+            a, b = load_row(escape, first + j, m), load_row(escape, first + j, y)
+            p0, p1 = fill(rows[row, 1 + j]), fill(rows[row + 1, 1 + j])
+            p2, p3 = fill(rows[row + 2, 1 + j]), fill(rows[row + 3, 1 + j])
+            a0, b0 = a0 + p0 * a, b0 + p0 * b
+            a1, b1 = a1 + p1 * a, b1 + p1 * b
+            a2, b2 = a2 + p2 * a, b2 + p2 * b
+            a3, b3 = a3 + p3 * a, b3 + p3 * b
+    p = fill(rows[row + 1, 1 + k])
+    a1, b1 = a1 + p * a0, b1 + p * b0
+    p, q = fill(rows[row + 2, 1 + k]), fill(rows[row + 2, 2 + k])
+    a2, b2 = a2 + p * a0 + q * a1, b2 + p * b0 + q * b1
+    p, q, r = fill(rows[row + 3, 1 + k]), fill(rows[row + 3, 2 + k]), fill(rows[row + 3, 3 + k])
+    a3, b3 = a3 + p * a0 + q * a1 + r * a2, b3 + p * b0 + q * b1 + r * b2
+    to = far + k - keep
+    _store_until(escape, to, m, a0, near + keep)
+    _store_until(escape, to + 1, m, a1, near + keep)
+    _store_until(escape, to + 2, m, a2, near + keep)
+    _store_until(escape, to + 3, m, a3, near + keep)
+    _store_until(escape, to, y, b0, near + keep)
+    _store_until(escape, to + 1, y, b1, near + keep)
+    _store_until(escape, to + 2, y, b2, near + keep)
+    _store_until(escape, to + 3, y, b3, near + keep)
+
+
+@part
+def add_product(a: Floats, b: Floats, n: int, out: Floats) -> None:
+    """out += a b for n x n matrices; columns are added up to whole blocks.
+
+    Four rows and two blocks of columns at a time, so that each number read takes part in several sums.
     """
-    # Tells the compiler that no index counts from the end, without which it does not vectorise.
-    if row < 0 or start < 0 or first < 0 or columns < 0 or to < 0:
+    if n < 1:  # never; see copy_words
         return
-    j, r, end = start, first, start + terms
-    if count == 1:
-        while j + 4 <= end:
-            a0, a1, a2, a3 = a[row, j], a[row, j + 1], a[row, j + 2], a[row, j + 3]
-            for m in range(padded(width)):
-                out[to, m] += (a0 * b[r, columns + m] + a1 * b[r + 1, columns + m]) + (
-                    a2 * b[r + 2, columns + m] + a3 * b[r + 3, columns + m]
-                )
-            j += 4
-            r += 4
-        while j < end:
-            a0 = a[row, j]
-            for m in range(padded(width)):
-                out[to, m] += a0 * b[r, columns + m]
-            j += 1
-            r += 1
-        return
-    while j + 4 <= end:
-        a00, a01, a02, a03 = a[row, j], a[row, j + 1], a[row, j + 2], a[row, j + 3]
-        a10, a11, a12, a13 = a[row + 1, j], a[row + 1, j + 1], a[row + 1, j + 2], a[row + 1, j + 3]
-        a20, a21, a22, a23 = a[row + 2, j], a[row + 2, j + 1], a[row + 2, j + 2], a[row + 2, j + 3]
-        a30, a31, a32, a33 = a[row + 3, j], a[row + 3, j + 1], a[row + 3, j + 2], a[row + 3, j + 3]
-        for m in range(padded(width)):
-            b0, b1, b2, b3 = b[r, columns + m], b[r + 1, columns + m], b[r + 2, columns + m], b[r + 3, columns + m]
-            out[to, m] += (a00 * b0 + a01 * b1) + (a02 * b2 + a03 * b3)
-            out[to + 1, m] += (a10 * b0 + a11 * b1) + (a12 * b2 + a13 * b3)
-            out[to + 2, m] += (a20 * b0 + a21 * b1) + (a22 * b2 + a23 * b3)
-            out[to + 3, m] += (a30 * b0 + a31 * b1) + (a32 * b2 + a33 * b3)
-        j += 4
-        r += 4
-    while j < end:
-        a0, a1, a2, a3 = a[row, j], a[row + 1, j], a[row + 2, j], a[row + 3, j]
-        for m in range(padded(width)):
-            out[to, m] += a0 * b[r, columns + m]
-            out[to + 1, m] += a1 * b[r, columns + m]
-            out[to + 2, m] += a2 * b[r, columns + m]
-            out[to + 3, m] += a3 * b[r, columns + m]
-        j += 1
-        r += 1
+    i = 0
+    while i + 4 <= n:
+        m = 0
+        while m + 2 * BLOCK <= padded(n):
+            x0, x1, x2, x3 = (
+                load_row(out, i, m),
+                load_row(out, i + 1, m),
+                load_row(out, i + 2, m),
+                load_row(out, i + 3, m),
+            )
+            y = m + BLOCK
+            y0, y1, y2, y3 = (
+                load_row(out, i, y),
+                load_row(out, i + 1, y),
+                load_row(out, i + 2, y),
+                load_row(out, i + 3, y),
+            )
+            for j in range(n):
+                bx, by = load_row(b, j, m), load_row(b, j, y)
+                a0, a1, a2, a3 = fill(a[i, j]), fill(a[i + 1, j]), fill(a[i + 2, j]), fill(a[i + 3, j])
+                x0, y0 = x0 + a0 * bx, y0 + a0 * by
+                x1, y1 = x1 + a1 * bx, y1 + a1 * by
+                x2, y2 = x2 + a2 * bx, y2 + a2 * by
+                x3, y3 = x3 + a3 * bx, y3 + a3 * by
+            store_row(out, i, m, x0)
+            store_row(out, i + 1, m, x1)
+            store_row(out, i + 2, m, x2)
+            store_row(out, i + 3, m, x3)
+            store_row(out, i, y, y0)
+            store_row(out, i + 1, y, y1)
+            store_row(out, i + 2, y, y2)
+            store_row(out, i + 3, y, y3)
+            m += 2 * BLOCK
+        if m < padded(n):
+            x0, x1, x2, x3 = (
+                load_row(out, i, m),
+                load_row(out, i + 1, m),
+                load_row(out, i + 2, m),
+                load_row(out, i + 3, m),
+            )
+            for j in range(n):
+                bx = load_row(b, j, m)
+                x0 = x0 + fill(a[i, j]) * bx
+                x1 = x1 + fill(a[i + 1, j]) * bx
+                x2 = x2 + fill(a[i + 2, j]) * bx
+                x3 = x3 + fill(a[i + 3, j]) * bx
+            store_row(out, i, m, x0)
+            store_row(out, i + 1, m, x1)
+            store_row(out, i + 2, m, x2)
+            store_row(out, i + 3, m, x3)
+        i += 4
+    while i < n:
+        for m in range(0, n, BLOCK):
+            x0 = load_row(out, i, m)
+            for j in range(n):
+                x0 = x0 + fill(a[i, j]) * load_row(b, j, m)
+            store_row(out, i, m, x0)
+        i += 1
 
 
 @part
@@ -464,7 +523,7 @@ def _substitute_logs(table: Floats, columns: int, keep: int, others: int, size: 
 def _eliminate_slopes(
     table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, logs: bool, pivots: Floats
 ) -> None:
-    """_eliminate, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
+    """`eliminate`, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
     if logs:
         _eliminate_log_slopes(table, slope, size, keep, multi_root, pivots)
         return

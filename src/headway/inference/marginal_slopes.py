@@ -33,7 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Floats
-from headway.inference.escape_walks import add_rows, padded
+from headway.inference.escape_walks import add_product, padded
 from headway.inference.jit import part
 
 MOST_VISITS = 300.0
@@ -88,7 +88,7 @@ def slopes_by_products(
         for m in range(padded(n)):
             scaled[i, m] = change[0, i]
             product[i, m] = 0.0
-    _add_product(change[1 : n + 1].T, escape, n, scaled)
+    add_product(change[1 : n + 1].T, escape, n, scaled)
     at_root = change[0]
     for m in range(n):
         at_root[m] = 0.0
@@ -97,7 +97,7 @@ def slopes_by_products(
         for m in range(padded(n)):
             scaled[i, m] *= u
             at_root[m] += scaled[i, m]
-    _add_product(escape, scaled, n, product)
+    add_product(escape, scaled, n, product)
     own = change[1]
     for m in range(n):
         own[m] = product[m, m]
@@ -106,12 +106,3 @@ def slopes_by_products(
         for m in range(1, n + 1):
             pull = weights[h, m] * inverse_totals[m] * (own[m - 1] - product[h - 1, m - 1])
             slope[h, m] = mu[h, m] * f[h, m] + pull
-
-
-@part
-def _add_product(a: Floats, b: Floats, n: int, out: Floats) -> None:
-    """out += a b for n x n matrices."""
-    for i in range(0, n - n % 4, 4):
-        add_rows(4, a, i, 0, n, b, 0, 0, n, out, i)
-    for i in range(n - n % 4, n):
-        add_rows(1, a, i, 0, n, b, 0, 0, n, out, i)

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
 from headway.inference.batch import Batch, over_sentences
+from headway.inference.blocked_walks import LaneSpace, aligned, lane_space, solve_plain
 from headway.inference.escape_walks import WORK_ROWS, log_add, pack, packed_size, solve, table_shape, unpack
 from headway.inference.jit import kernel, part
 from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
@@ -127,8 +128,8 @@ def _sentences(
     on from, where there is room to keep it."""
     nodes = scores.shape[1]
     levels, rows, columns = table_shape(nodes)
-    table, escapes = np.empty((levels, rows, columns)), np.empty((2, rows, 2 * columns))
-    work, path = np.zeros((WORK_ROWS, columns)), np.zeros((3, levels), dtype=np.int64)
+    table, escapes, work = _workspace(levels, rows, columns)
+    space, path = lane_space(levels, nodes), np.zeros((3, levels), dtype=np.int64)
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
     scale, inverse_totals = np.empty(nodes), np.empty(nodes)
@@ -152,7 +153,7 @@ def _sentences(
                 fill_weights(scores[b], n, single_root, logs, scale, core, weights)
             value, safe = _tree_sum(
                 weights, None, 0, n, single_root, logs, watch and not logs, begun, wanted, words, core,
-                table, None, work, path, escapes, None,
+                table, None, work, path, escapes, None, space,
             )  # fmt: skip
             if not (known or np.isnan(value)):
                 log_z[b] = value + shift
@@ -170,6 +171,16 @@ def _sentences(
         elif len(kept_tables) > 0 and n > 0 and found and not logs and np.all(core[1 : n + 1]):
             pack(table, n, watch, kept_tables[b])
             resume[b] = _WATCHED if watch else _PLAIN
+
+
+@part
+def _workspace(levels: int, rows: int, columns: int) -> tuple[Floats, Floats, Floats]:
+    """Tables, escapes and work, all rows of which begin with a cache line."""
+    table = aligned(levels * 2 * rows * columns).reshape(levels, 2 * rows, columns)
+    escapes = aligned(2 * rows * 2 * columns).reshape(2, rows, 2 * columns)
+    work = aligned(WORK_ROWS * columns).reshape(WORK_ROWS, columns)
+    work[:] = 0.0
+    return table, escapes, work
 
 
 @part
@@ -197,9 +208,10 @@ def _slopes(
     """Sentences start..stop: log Z, marginals and their derivatives."""
     nodes = scores.shape[1]
     levels, rows, columns = table_shape(nodes)
-    table, d_table = np.zeros((levels, rows, columns)), np.zeros((levels, rows, columns))
-    escapes, d_escapes = np.zeros((2, rows, 2 * columns)), np.zeros((2, rows, 2 * columns))
-    work, path = np.zeros((WORK_ROWS, columns)), np.zeros((3, levels), dtype=np.int64)
+    table, escapes, work = _workspace(levels, rows, columns)
+    # Less than `table` in all: glibc gives memory back to the system once twice the largest array is free.
+    d_table, d_escapes = np.empty((levels, rows, columns)), np.empty((2, rows, 2 * columns))
+    space, path = lane_space(levels, nodes), np.zeros((3, levels), dtype=np.int64)
     weights = np.empty((nodes, nodes))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
@@ -217,7 +229,7 @@ def _slopes(
             fill_weights(scores[b], n, single_root, False, scale, core, weights)
             value, safe = _tree_sum(
                 weights, None, b, n, single_root, False, watch, False, True, words, core,
-                table, None, work, path, escapes, None,
+                table, None, work, path, escapes, None, space,
             )  # fmt: skip
             linear = safe and not np.isnan(value)
         if linear and np.all(core[1 : n + 1]):
@@ -231,7 +243,7 @@ def _slopes(
             fill_weights(scores[b], n, single_root, logs, scale, core, weights)
             value, _ = _tree_sum(
                 weights, f, b, n, single_root, logs, False, False, True, words, core,
-                table, d_table, work, path, escapes, d_escapes,
+                table, d_table, work, path, escapes, d_escapes, space,
             )  # fmt: skip
             if not np.isnan(value):
                 break
@@ -262,6 +274,7 @@ def _tree_sum(
     path: Ints,
     escapes: Floats,
     d_escapes: Floats | None,
+    space: LaneSpace,
 ) -> tuple[float, bool]:
     """log Z of the scaled weights, nan if a watched factor left the safe range; escapes[0, h - 1, m - 1], if `wanted`,
     and whether theirs stayed in it. `begun` is as in `solve`.
@@ -283,9 +296,13 @@ def _tree_sum(
             _load_slopes(weights, f[b], n, words, count, core, inside, logs, d_table[0])
         multi_root = not (single_root and inside)
         place = 0 if count == n else 1
-        log_z, low_of_z, low, high = solve(
-            table, d_table, count, multi_root, logs, watch, begun, wanted, work, path, escapes, d_escapes, place
-        )
+        low_of_z, low, high = 1.0, 1.0, 1.0
+        if d_table is None and not (logs or watch):
+            log_z = solve_plain(table, count, multi_root, begun, wanted, work, escapes[place], space)
+        else:
+            log_z, low_of_z, low, high = solve(
+                table, d_table, count, multi_root, logs, watch, begun, wanted, work, path, escapes, d_escapes, place
+            )
         if not (logs or (low_of_z >= SMALLEST_FACTOR and np.isfinite(log_z))):
             return np.nan, False
         all_safe = all_safe and low >= SMALLEST_FACTOR and high <= _LARGEST_FACTOR
