@@ -239,100 +239,141 @@ def log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
 def eliminate(
     rows: Floats, at: int, size: int, keep: int, multi_root: bool, watch: bool, work: Floats, low: float
 ) -> float:
-    """Eliminate words size-1 .. keep of the table at row `at`. Row k is left as p_k, the d_k in `work`; returns the
-    smallest factor, if watched."""
-    pivots = work[PANEL]
+    """Eliminate words size-1 .. keep of the table at row `at`, a panel at a time. Row k is left as q_k, the d_k in
+    `work`; returns the smallest factor, if watched."""
     if at < 0 or keep < 0:  # never; see copy_words
         return low
-    zero = fill(0.0)
     top = size
     while top > keep:
-        panel = PANEL if top - keep >= PANEL else 1
-        for a in range(panel):
-            k = top - 1 - a
-            row = at + k
-            f0 = rows[row, top] if a > 0 else 0.0
-            f1 = rows[row, top - 1] + f0 * work[0, top - 1] if a > 1 else 0.0
-            f2 = rows[row, top - 2] + f0 * work[0, top - 2] + f1 * work[1, top - 2] if a > 2 else 0.0
-            if watch:
-                for f in (f0, f1, f2):
-                    low = min(low, f) if f != 0.0 else low
-            v0, v1, v2 = fill(f0), fill(f1), fill(f2)
-            d = zero
-            for j in range(0, k + 1, BLOCK):
-                x = load_row(rows, row, j) + v0 * load_row(work, 0, j) + v1 * load_row(work, 1, j)
-                x = first_lanes(k + 1 - j, x + v2 * load_row(work, 2, j), zero)
-                store_row(rows, row, j, x)
-                d = d + first_lanes(0 if multi_root or j > 0 else 1, zero, x)
-            pivots[k] = total(d)
-            inverse = fill(1.0 / pivots[k])
-            for j in range(0, k + 1, BLOCK):
-                x = load_row(rows, row, j) * inverse
-                store_row(rows, row, j, x)
-                store_row(work, a, j, x)
-            for j in range(padded(k + 1), top, BLOCK):
-                store_row(work, a, j, zero)
+        rest = max(keep, top - PANEL)
+        low = _leave_panel(rows, at, top, rest, multi_root, watch, work, low)
         if watch:
-            for a in range(panel):
-                low = _smallest(work[a, : top - a], low)
-            low = min(low, _smallest_factor(rows, at, top, panel, work))
-        if panel == 1:
-            _update_by_one(rows, at, top, work)
-        else:
-            _update_by_four(rows, at, top, work)
-        top -= panel
+            for i in range(at, at + rest):
+                low = _smallest(rows[i, rest + 1 : top + 1], low)
+        _update(rows, at, top, rest)
+        top = rest
     return low
 
 
 @part
-def _update_by_one(rows: Floats, at: int, top: int, p: Floats) -> None:
-    for i in range(at, at + top - 1):
-        factor = fill(rows[i, top])
-        for j in range(0, top, BLOCK):
-            store_row(rows, i, j, load_row(rows, i, j) + factor * load_row(p, 0, j))
+def _leave_panel(
+    rows: Floats, at: int, top: int, rest: int, multi_root: bool, watch: bool, work: Floats, low: float
+) -> float:
+    """The rows of words top-1 .. rest become their q, over the root and the words below `rest`.
+
+    Words of the panel are 0 to 3, in the order of their elimination: g01 is the weight of stepping from word 0 to word
+    1, s0 that of leaving the panel from word 0. A word that the panel lacks is met by no other, and left with weight 1.
+    """
+    if rest < 0 or top <= rest:  # never; see copy_words
+        return low
+    two, three, four = top - rest > 1, top - rest > 2, top - rest > 3
+    k0 = at + top - 1
+    k1, k2, k3 = k0 - 1 if two else k0, k0 - 2 if three else k0, k0 - 3 if four else k0
+    zero = fill(0.0)
+    v0, v1, v2, v3 = zero, zero, zero, zero
+    for j in range(0, rest + 1, BLOCK):
+        root, own = 0 if multi_root or j > 0 else 1, rest + 1 - j
+        v0 = v0 + first_lanes(root, zero, first_lanes(own, load_row(rows, k0, j), zero))
+        v1 = v1 + first_lanes(root, zero, first_lanes(own, load_row(rows, k1, j), zero))
+        v2 = v2 + first_lanes(root, zero, first_lanes(own, load_row(rows, k2, j), zero))
+        v3 = v3 + first_lanes(root, zero, first_lanes(own, load_row(rows, k3, j), zero))
+    g01, g10 = (rows[k0, top - 1], rows[k1, top]) if two else (0.0, 0.0)
+    g02, g12 = (rows[k0, top - 2], rows[k1, top - 2]) if three else (0.0, 0.0)
+    g20, g21 = (rows[k2, top], rows[k2, top - 1]) if three else (0.0, 0.0)
+    g03, g13, g23 = (rows[k0, top - 3], rows[k1, top - 3], rows[k2, top - 3]) if four else (0.0, 0.0, 0.0)
+    g30, g31, g32 = (rows[k3, top], rows[k3, top - 1], rows[k3, top - 2]) if four else (0.0, 0.0, 0.0)
+    s0, s1 = total(v0), total(v1) if two else 1.0
+    s2, s3 = total(v2) if three else 1.0, total(v3) if four else 1.0
+
+    d0 = s0 + (g01 + g02 + g03)
+    u0 = 1.0 / d0
+    p01, p02, p03 = g01 * u0, g02 * u0, g03 * u0
+    f10, f20, f30 = g10 * u0, g20 * u0, g30 * u0
+    s1, g12, g13 = s1 + f10 * s0, g12 + f10 * g02, g13 + f10 * g03
+    s2, g21, g23 = s2 + f20 * s0, g21 + f20 * g01, g23 + f20 * g03
+    s3, g31, g32 = s3 + f30 * s0, g31 + f30 * g01, g32 + f30 * g02
+    d1 = s1 + (g12 + g13)
+    u1 = 1.0 / d1
+    p12, p13 = g12 * u1, g13 * u1
+    f21, f31 = g21 * u1, g31 * u1
+    s2, g23 = s2 + f21 * s1, g23 + f21 * g13
+    s3, g32 = s3 + f31 * s1, g32 + f31 * g12
+    d2 = s2 + g23
+    u2 = 1.0 / d2
+    p23, f32 = g23 * u2, g32 * u2
+    d3 = s3 + f32 * s2
+    u3 = 1.0 / d3
+
+    for j in range(0, rest + 1, BLOCK):
+        own = rest + 1 - j
+        x0 = first_lanes(own, load_row(rows, k0, j), zero)
+        x1 = first_lanes(own, load_row(rows, k1, j), zero) + fill(f10) * x0
+        x2 = first_lanes(own, load_row(rows, k2, j), zero) + fill(f20) * x0 + fill(f21) * x1
+        x3 = first_lanes(own, load_row(rows, k3, j), zero) + fill(f30) * x0 + fill(f31) * x1 + fill(f32) * x2
+        q3 = fill(u3) * x3
+        q2 = fill(u2) * x2 + fill(p23) * q3
+        q1 = fill(u1) * x1 + fill(p12) * q2 + fill(p13) * q3
+        q0 = fill(u0) * x0 + fill(p01) * q1 + fill(p02) * q2 + fill(p03) * q3
+        store_row(rows, k0, j, q0)
+        if two:
+            store_row(rows, k1, j, q1)
+        if three:
+            store_row(rows, k2, j, q2)
+        if four:
+            store_row(rows, k3, j, q3)
+        if watch:
+            store_row(work, 0, j, x0)
+            store_row(work, 1, j, x1)
+            store_row(work, 2, j, x2)
+            store_row(work, 3, j, x3)
+    pivots = work[PANEL]
+    pivots[top - 1] = d0
+    if two:
+        pivots[top - 2] = d1
+    if three:
+        pivots[top - 3] = d2
+    if four:
+        pivots[top - 4] = d3
+    if watch:
+        for factor in (f10, f20, f30, f21, f31, f32, p01, p02, p03, p12, p13, p23):
+            low = min(low, factor) if factor != 0.0 else low
+        for a in range(top - rest):
+            low = _smallest(work[a, : rest + 1], low)
+            low = _smallest(rows[k0 - a, : rest + 1], low)
+    return low
 
 
 @part
-def _update_by_four(rows: Floats, at: int, top: int, p: Floats) -> None:
-    """Rows above the panel, two at a time, so that each number of the panel is read once for both."""
-    last = at + top - 5
+def _update(rows: Floats, at: int, top: int, rest: int) -> None:
+    """Rows above a panel take of its q what they stepped to it with; two at a time, so that each q is read for both."""
+    k0 = at + top - 1
+    k1 = k0 - 1 if top - rest > 1 else k0
+    k2 = k0 - 2 if top - rest > 2 else k0
+    k3 = k0 - 3 if top - rest > 3 else k0
+    last = at + rest - 1
     for i in range(at, last + 1, 2):
-        x0, x1, x2, x3 = _factors(rows, i, top, p)
+        x0, x1, x2, x3 = _factors(rows, i, top, rest)
         u0, u1, u2, u3 = fill(x0), fill(x1), fill(x2), fill(x3)
         if i == last:
-            for j in range(0, top - 3, BLOCK):
-                x = load_row(rows, i, j) + u0 * load_row(p, 0, j) + u1 * load_row(p, 1, j)
-                store_row(rows, i, j, x + u2 * load_row(p, 2, j) + u3 * load_row(p, 3, j))
+            for j in range(0, rest + 1, BLOCK):
+                x = load_row(rows, i, j) + u0 * load_row(rows, k0, j) + u1 * load_row(rows, k1, j)
+                store_row(rows, i, j, x + u2 * load_row(rows, k2, j) + u3 * load_row(rows, k3, j))
             return
-        y0, y1, y2, y3 = _factors(rows, i + 1, top, p)
+        y0, y1, y2, y3 = _factors(rows, i + 1, top, rest)
         v0, v1, v2, v3 = fill(y0), fill(y1), fill(y2), fill(y3)
-        for j in range(0, top - 3, BLOCK):
-            p0, p1, p2, p3 = load_row(p, 0, j), load_row(p, 1, j), load_row(p, 2, j), load_row(p, 3, j)
-            store_row(rows, i, j, load_row(rows, i, j) + u0 * p0 + u1 * p1 + u2 * p2 + u3 * p3)
-            store_row(rows, i + 1, j, load_row(rows, i + 1, j) + v0 * p0 + v1 * p1 + v2 * p2 + v3 * p3)
+        for j in range(0, rest + 1, BLOCK):
+            q0, q1, q2, q3 = load_row(rows, k0, j), load_row(rows, k1, j), load_row(rows, k2, j), load_row(rows, k3, j)
+            store_row(rows, i, j, load_row(rows, i, j) + u0 * q0 + u1 * q1 + u2 * q2 + u3 * q3)
+            store_row(rows, i + 1, j, load_row(rows, i + 1, j) + v0 * q0 + v1 * q1 + v2 * q2 + v3 * q3)
 
 
 @part
-def _factors(rows: Floats, i: int, top: int, p: Floats) -> tuple[float, float, float, float]:
-    """What row i takes of each of the panel's four, brought up to date by the pivots before it."""
-    f0 = rows[i, top]
-    f1 = rows[i, top - 1] + f0 * p[0, top - 1]
-    f2 = rows[i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
-    f3 = rows[i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
-    return f0, f1, f2, f3
-
-
-@part
-def _smallest_factor(rows: Floats, at: int, top: int, panel: int, p: Floats) -> float:
-    """The smallest factor other than zero that the rows above a panel take of it."""
-    low = np.inf
-    for i in range(at, at + top - panel):
-        if panel == 1:
-            low = min(low, rows[i, top]) if rows[i, top] != 0.0 else low
-        else:
-            for f in _factors(rows, i, top, p):
-                low = min(low, f) if f != 0.0 else low
-    return low
+def _factors(rows: Floats, i: int, top: int, rest: int) -> tuple[float, float, float, float]:
+    """The weights of stepping from row i to the words of the panel."""
+    f1 = rows[i, top - 1] if top - rest > 1 else 0.0
+    f2 = rows[i, top - 2] if top - rest > 2 else 0.0
+    f3 = rows[i, top - 3] if top - rest > 3 else 0.0
+    return rows[i, top], f1, f2, f3
 
 
 @part
@@ -344,142 +385,134 @@ def _smallest(numbers: Floats, low: float) -> float:
 
 @part
 def substitute(rows: Floats, at: int, columns: int, keep: int, others: int, size: int, escape: Floats) -> None:
-    """Escapes of the eliminated words (from place `others` on), last eliminated first, for `keep` columns."""
-    end = columns + keep
-    k = keep
+    """Escapes of the eliminated words (from place `others` on), last panel first, for `keep` columns."""
+    k, count = keep, (size - keep - 1) % PANEL + 1
     while k < size:
-        count = 4 if k + 4 <= size else 1
-        for m in range(columns, end, 2 * BLOCK):
-            y = m + BLOCK if m + BLOCK < end else m
-            if count == 4:
-                _four_words(rows, at + k, k, keep, escape, columns, others, m, y)
-            else:
-                _one_word(rows, at + k, k, keep, escape, columns, others, m, y)
-        k += count
+        product(rows, at + k, count, 1, keep, k, escape, columns, others, escape, others + k - keep, columns, keep)
+        k, count = k + count, PANEL
 
 
 @part
-def _store_until(escape: Floats, row: int, m: int, x: Lanes, end: int) -> None:
-    """Store a block of columns from m on, but nothing at `end` and behind it."""
-    store_row(escape, row, m, x if m + BLOCK <= end else first_lanes(end - m, x, load_row(escape, row, m)))
+def product(
+    a: Floats,
+    row: int,
+    count: int,
+    start: int,
+    keep: int,
+    terms: int,
+    b: Floats,
+    near: int,
+    far: int,
+    out: Floats,
+    to: int,
+    columns: int,
+    width: int,
+) -> None:
+    """`width` columns of `count` rows of out, from row `to` on: those of a, from `row` on, times b.
 
-
-@part
-def _one_word(rows: Floats, row: int, k: int, keep: int, escape: Floats, near: int, far: int, m: int, y: int) -> None:
-    """Escapes of word k, for the blocks of columns from m and from y on; the words it may step to begin at rows near
-    and far."""
-    if row < 0 or k < 0 or keep < 0:  # never; see copy_words
-        return
-    a = fill(rows[row, 0])
-    b = a
-    for start, stop, first in ((0, keep, near), (keep, k, far - keep)):
-        for j in range(start, stop):
-            p = fill(rows[row, 1 + j])
-            a = a + p * load_row(escape, first + j, m)
-            b = b + p * load_row(escape, first + j, y)
-    _store_until(escape, far + k - keep, m, a, near + keep)
-    _store_until(escape, far + k - keep, y, b, near + keep)
-
-
-@part
-def _four_words(rows: Floats, row: int, k: int, keep: int, escape: Floats, near: int, far: int, m: int, y: int) -> None:
-    """Escapes of words k to k + 3: each number read takes part in four sums."""
-    if row < 0 or k < 0 or keep < 0:  # never; see copy_words
-        return
-    a0, a1, a2, a3 = fill(rows[row, 0]), fill(rows[row + 1, 0]), fill(rows[row + 2, 0]), fill(rows[row + 3, 0])
-    b0, b1, b2, b3 = a0, a1, a2, a3
-    for start, stop, first in ((0, keep, near), (keep, k, far - keep)):
-        for j in range(start, stop):
-            a, b = load_row(escape, first + j, m), load_row(escape, first + j, y)
-            p0, p1 = fill(rows[row, 1 + j]), fill(rows[row + 1, 1 + j])
-            p2, p3 = fill(rows[row + 2, 1 + j]), fill(rows[row + 3, 1 + j])
-            a0, b0 = a0 + p0 * a, b0 + p0 * b
-            a1, b1 = a1 + p1 * a, b1 + p1 * b
-            a2, b2 = a2 + p2 * a, b2 + p2 * b
-            a3, b3 = a3 + p3 * a, b3 + p3 * b
-    p = fill(rows[row + 1, 1 + k])
-    a1, b1 = a1 + p * a0, b1 + p * b0
-    p, q = fill(rows[row + 2, 1 + k]), fill(rows[row + 2, 2 + k])
-    a2, b2 = a2 + p * a0 + q * a1, b2 + p * b0 + q * b1
-    p, q, r = fill(rows[row + 3, 1 + k]), fill(rows[row + 3, 2 + k]), fill(rows[row + 3, 3 + k])
-    a3, b3 = a3 + p * a0 + q * a1 + r * a2, b3 + p * b0 + q * b1 + r * b2
-    to = far + k - keep
-    _store_until(escape, to, m, a0, near + keep)
-    _store_until(escape, to + 1, m, a1, near + keep)
-    _store_until(escape, to + 2, m, a2, near + keep)
-    _store_until(escape, to + 3, m, a3, near + keep)
-    _store_until(escape, to, y, b0, near + keep)
-    _store_until(escape, to + 1, y, b1, near + keep)
-    _store_until(escape, to + 2, y, b2, near + keep)
-    _store_until(escape, to + 3, y, b3, near + keep)
-
-
-@part
-def add_product(a: Floats, b: Floats, n: int, out: Floats) -> None:
-    """out += a b for n x n matrices; columns are added up to whole blocks.
-
-    Four rows and two blocks of columns at a time, so that each number read takes part in several sums.
+    Row i is the sum over j < terms of a[i, start + j] b[near + j], from j = keep on b[far + j - keep], plus a[i, 0] if
+    it starts with 1. Up to four rows and three blocks of columns at a time, so that each number read takes part in
+    several sums.
     """
-    if n < 1:  # never; see copy_words
+    if row < 0 or start < 0 or keep < 0 or near < 0 or far < 0 or columns < 0:  # never; see copy_words
         return
-    i = 0
-    while i + 4 <= n:
-        m = 0
-        while m + 2 * BLOCK <= padded(n):
-            x0, x1, x2, x3 = (
-                load_row(out, i, m),
-                load_row(out, i + 1, m),
-                load_row(out, i + 2, m),
-                load_row(out, i + 3, m),
-            )
-            y = m + BLOCK
-            y0, y1, y2, y3 = (
-                load_row(out, i, y),
-                load_row(out, i + 1, y),
-                load_row(out, i + 2, y),
-                load_row(out, i + 3, y),
-            )
-            for j in range(n):
-                bx, by = load_row(b, j, m), load_row(b, j, y)
-                a0, a1, a2, a3 = fill(a[i, j]), fill(a[i + 1, j]), fill(a[i + 2, j]), fill(a[i + 3, j])
-                x0, y0 = x0 + a0 * bx, y0 + a0 * by
-                x1, y1 = x1 + a1 * bx, y1 + a1 * by
-                x2, y2 = x2 + a2 * bx, y2 + a2 * by
-                x3, y3 = x3 + a3 * bx, y3 + a3 * by
-            store_row(out, i, m, x0)
-            store_row(out, i + 1, m, x1)
-            store_row(out, i + 2, m, x2)
-            store_row(out, i + 3, m, x3)
-            store_row(out, i, y, y0)
-            store_row(out, i + 1, y, y1)
-            store_row(out, i + 2, y, y2)
-            store_row(out, i + 3, y, y3)
+    m, end = columns, columns + width
+    while m < end:
+        blocks = (end - m + BLOCK - 1) // BLOCK
+        if blocks == 1 or blocks == 2 or blocks == 4:
+            _two_blocks(a, row, count, start, keep, terms, b, near, far, out, to, m, end)
             m += 2 * BLOCK
-        if m < padded(n):
-            x0, x1, x2, x3 = (
-                load_row(out, i, m),
-                load_row(out, i + 1, m),
-                load_row(out, i + 2, m),
-                load_row(out, i + 3, m),
-            )
-            for j in range(n):
-                bx = load_row(b, j, m)
-                x0 = x0 + fill(a[i, j]) * bx
-                x1 = x1 + fill(a[i + 1, j]) * bx
-                x2 = x2 + fill(a[i + 2, j]) * bx
-                x3 = x3 + fill(a[i + 3, j]) * bx
-            store_row(out, i, m, x0)
-            store_row(out, i + 1, m, x1)
-            store_row(out, i + 2, m, x2)
-            store_row(out, i + 3, m, x3)
-        i += 4
-    while i < n:
-        for m in range(0, n, BLOCK):
-            x0 = load_row(out, i, m)
-            for j in range(n):
-                x0 = x0 + fill(a[i, j]) * load_row(b, j, m)
-            store_row(out, i, m, x0)
-        i += 1
+        else:
+            _three_blocks(a, row, count, start, keep, terms, b, near, far, out, to, m, end)
+            m += 3 * BLOCK
+
+
+@part
+def _two_blocks(
+    a: Floats,
+    row: int,
+    count: int,
+    start: int,
+    keep: int,
+    terms: int,
+    b: Floats,
+    near: int,
+    far: int,
+    out: Floats,
+    to: int,
+    m: int,
+    end: int,
+) -> None:
+    r1, r2, r3 = row + (count > 1), row + 2 * (count > 2), row + 3 * (count > 3)
+    x = m + BLOCK if m + BLOCK < end else m
+    a0 = fill(a[row, 0]) if start == 1 else fill(0.0)
+    a1 = fill(a[r1, 0]) if start == 1 else fill(0.0)
+    a2 = fill(a[r2, 0]) if start == 1 else fill(0.0)
+    a3 = fill(a[r3, 0]) if start == 1 else fill(0.0)
+    b0, b1, b2, b3 = a0, a1, a2, a3
+    for first, stop, place in ((0, keep, near), (keep, terms, far - keep)):
+        for j in range(first, stop):
+            u, v = load_row(b, place + j, m), load_row(b, place + j, x)
+            p0, p1 = fill(a[row, start + j]), fill(a[r1, start + j])
+            p2, p3 = fill(a[r2, start + j]), fill(a[r3, start + j])
+            a0, b0 = a0 + p0 * u, b0 + p0 * v
+            a1, b1 = a1 + p1 * u, b1 + p1 * v
+            a2, b2 = a2 + p2 * u, b2 + p2 * v
+            a3, b3 = a3 + p3 * u, b3 + p3 * v
+    _store_rows(out, to, count, m, end, a0, a1, a2, a3)
+    _store_rows(out, to, count, x, end, b0, b1, b2, b3)
+
+
+@part
+def _three_blocks(
+    a: Floats,
+    row: int,
+    count: int,
+    start: int,
+    keep: int,
+    terms: int,
+    b: Floats,
+    near: int,
+    far: int,
+    out: Floats,
+    to: int,
+    m: int,
+    end: int,
+) -> None:
+    r1, r2, r3 = row + (count > 1), row + 2 * (count > 2), row + 3 * (count > 3)
+    x, y = m + BLOCK, m + 2 * BLOCK
+    a0 = fill(a[row, 0]) if start == 1 else fill(0.0)
+    a1 = fill(a[r1, 0]) if start == 1 else fill(0.0)
+    a2 = fill(a[r2, 0]) if start == 1 else fill(0.0)
+    a3 = fill(a[r3, 0]) if start == 1 else fill(0.0)
+    b0, b1, b2, b3 = a0, a1, a2, a3
+    c0, c1, c2, c3 = a0, a1, a2, a3
+    for first, stop, place in ((0, keep, near), (keep, terms, far - keep)):
+        for j in range(first, stop):
+            u, v, w = load_row(b, place + j, m), load_row(b, place + j, x), load_row(b, place + j, y)
+            p0, p1 = fill(a[row, start + j]), fill(a[r1, start + j])
+            p2, p3 = fill(a[r2, start + j]), fill(a[r3, start + j])
+            a0, b0, c0 = a0 + p0 * u, b0 + p0 * v, c0 + p0 * w
+            a1, b1, c1 = a1 + p1 * u, b1 + p1 * v, c1 + p1 * w
+            a2, b2, c2 = a2 + p2 * u, b2 + p2 * v, c2 + p2 * w
+            a3, b3, c3 = a3 + p3 * u, b3 + p3 * v, c3 + p3 * w
+    _store_rows(out, to, count, m, end, a0, a1, a2, a3)
+    _store_rows(out, to, count, x, end, b0, b1, b2, b3)
+    _store_rows(out, to, count, y, end, c0, c1, c2, c3)
+
+
+@part
+def _store_rows(
+    out: Floats, to: int, count: int, m: int, end: int, x0: Lanes, x1: Lanes, x2: Lanes, x3: Lanes
+) -> None:
+    """A block of `count` rows, from column m on, but nothing at `end` and behind it."""
+    store_row(out, to, m, x0 if m + BLOCK <= end else first_lanes(end - m, x0, load_row(out, to, m)))
+    if count > 1:
+        store_row(out, to + 1, m, x1 if m + BLOCK <= end else first_lanes(end - m, x1, load_row(out, to + 1, m)))
+    if count > 2:
+        store_row(out, to + 2, m, x2 if m + BLOCK <= end else first_lanes(end - m, x2, load_row(out, to + 2, m)))
+    if count > 3:
+        store_row(out, to + 3, m, x3 if m + BLOCK <= end else first_lanes(end - m, x3, load_row(out, to + 3, m)))
 
 
 @part

@@ -154,11 +154,13 @@ def _total(_: Any, x: Any) -> Any:
     number = types.float32 if x is _SINGLES else types.float64
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers = [builder.extract_element(arguments[0], ir.IntType(32)(lane)) for lane in range(LANES)]
-        while len(numbers) > 1:
-            half = len(numbers) // 2
-            numbers = [builder.fadd(a, b) for a, b in zip(numbers[:half], numbers[half:], strict=True)]
-        return numbers[0]
+        x, count = arguments[0], LANES
+        while count > 1:
+            count //= 2
+            halves = [ir.Constant(ir.VectorType(ir.IntType(32), count), [*range(start, start + count)])
+                      for start in (0, count)]
+            x = builder.fadd(*(builder.shuffle_vector(x, x, half) for half in halves))
+        return builder.extract_element(x, ir.IntType(32)(0))
 
     return number(x), generate
 
