@@ -20,29 +20,43 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.arrays import Floats, Ints
-from headway.inference.escape_walks import FEW_WORDS, PANEL, copy_words, eliminate, flat, log_product, substitute
+from headway.inference.escape_walks import (
+    FEW_WORDS,
+    PANEL,
+    copy_words,
+    flat,
+    leave_panel,
+    log_product,
+    substitute,
+    update,
+)
 from headway.inference.jit import part
 from headway.inference.lanes import LANES, fill, load, store
 
 
 class LaneSpace(NamedTuple):
-    """What groups are computed in, side by side; and where the groups of each level begin."""
+    """What groups are computed in, side by side.
+
+    `begin` (levels, groups + 1) has the first word of each group of a level. `tables` (3, halves) tells of the halves
+    of one level's groups in which row their table begins, how many words it has, and how many of them are kept.
+    """
 
     cells: Floats
     rest: Floats
     pivots: Floats
     escapes: Floats
     begin: Ints
+    tables: Ints
 
 
 @part
 def lane_space(levels: int, nodes: int) -> LaneSpace:
-    """Workspace for sentences of so many nodes. Lanes that are not used hold ones."""
+    """Workspace for sentences of so many nodes."""
     size = LANES * FEW_WORDS * (FEW_WORDS + 1)
     cells = aligned(size)
-    cells[:] = 1.0
-    begin = np.empty((levels, nodes + 1), np.int64)
-    return LaneSpace(cells, aligned(size), aligned(LANES * FEW_WORDS), aligned(size), begin)
+    cells[:] = 1.0  # lanes that are not used are computed too
+    begin, tables = np.empty((levels, nodes + 1), np.int64), np.empty((3, 2 * nodes), np.int64)
+    return LaneSpace(cells, aligned(size), aligned(LANES * FEW_WORDS), aligned(size), begin, tables)
 
 
 @part
@@ -62,23 +76,13 @@ def solve_plain(
     begin[0, 0], begin[0, 1] = 0, n
     log_z, groups, level, most = 0.0, 1, 0, n
     while most > FEW_WORDS:
-        for g in range(groups):
-            lo, hi = begin[level, g], begin[level, g + 1]
-            size, half = hi - lo, (hi - lo) // 2
-            begin[level + 1, 2 * g], begin[level + 1, 2 * g + 1] = lo, lo + half
-            if g > 0 and not wanted:
-                continue
-            at, below = _row_of(begin, level, g, height), (level + 1) * height + 2 * lo
-            for side in range(2 if wanted else 1):
-                if begun and g == 0 and side == 0 and size > FEW_WORDS:
-                    continue
-                first, keep = (0, half) if side == 0 else (half, size - half)
-                copy_words(rows, at, first, keep, size, below + side * size)
-                eliminate(rows, below + side * size, size, keep, multi_root, False, work, 1.0)
-                if g == 0 and side == 0:
-                    log_z += log_product(work[PANEL], half, size, False)
+        own = begin[level, 1]
+        known = begun and own > FEW_WORDS
+        halves = _halve(rows, level, groups, height, known, wanted, begin, space.tables)
+        _eliminate_others(rows, space.tables, halves, known, (most + 1) // 2, multi_root, work)
+        if not known:
+            log_z += log_product(work[PANEL], own // 2, own, False)
         groups, level, most = 2 * groups, level + 1, (most + 1) // 2
-        begin[level, groups] = n
     for first in range(0, groups if wanted else 1, LANES):
         count = min(LANES, groups - first) if wanted else 1
         for q in range(count):
@@ -98,10 +102,53 @@ def solve_plain(
         for g in range(groups):
             lo, hi = begin[level, g], begin[level, g + 1]
             size, half, below = hi - lo, (hi - lo) // 2, (level + 1) * height + 2 * lo
-            for side in range(2):
-                columns, keep, others = (lo, half, lo + half) if side == 0 else (lo + half, size - half, lo)
-                substitute(rows, below + side * size, columns, keep, others, size, escape)
+            substitute(rows, below, lo, half, lo + half, size, escape)
+            substitute(rows, below + size, lo + half, size - half, lo, size, escape)
     return log_z
+
+
+@part
+def _halve(
+    rows: Floats, level: int, groups: int, height: int, known: bool, wanted: bool, begin: Ints, tables: Ints
+) -> int:
+    """Copy every group's words twice, one half first, then the other; returns how many halves there are.
+
+    If no escapes are wanted, the first half of the first group is all. It is not copied if its table is `known`.
+    """
+    halves = 0
+    for g in range(groups):
+        lo, hi = begin[level, g], begin[level, g + 1]
+        size, half = hi - lo, (hi - lo) // 2
+        begin[level + 1, 2 * g], begin[level + 1, 2 * g + 1] = lo, lo + half
+        at, to = _row_of(begin, level, g, height), (level + 1) * height + 2 * lo
+        for side in range(2 if wanted else 1 if g == 0 else 0):
+            first, keep = (0, half) if side == 0 else (half, size - half)
+            if halves > 0 or not known:
+                copy_words(rows, at, first, keep, size, to)
+            tables[0, halves], tables[1, halves], tables[2, halves] = to, size, keep
+            halves, to = halves + 1, to + size
+    begin[level + 1, 2 * groups] = begin[level, groups]
+    return halves
+
+
+@part
+def _eliminate_others(
+    rows: Floats, tables: Ints, halves: int, known: bool, most: int, multi_root: bool, work: Floats
+) -> None:
+    """In every table, eliminate the words that are not kept, at most so many; the first table's d_k are left in `work`.
+
+    One panel of each table at a time: its divisions wait for each other, but not for those of other tables.
+    """
+    for done in range(0, most, PANEL):
+        for t in range(1 if known else 0, halves):
+            at, top, keep = tables[0, t], tables[1, t] - done, tables[2, t]
+            if top > keep:
+                row = PANEL if t == 0 else PANEL + 1
+                leave_panel(rows, at, top, max(keep, top - PANEL), multi_root, False, work, row, 1.0)
+        for t in range(1 if known else 0, halves):
+            at, top, keep = tables[0, t], tables[1, t] - done, tables[2, t]
+            if top > keep:
+                update(rows, at, top, max(keep, top - PANEL))
 
 
 @part

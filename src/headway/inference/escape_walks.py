@@ -24,15 +24,15 @@ import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.inference.fast_exp import fast_exp
-from headway.inference.jit import part
+from headway.inference.jit import ordered_part, part
 from headway.inference.lanes import Lanes, fill, first_lanes, load_row, store_row, total
 
 # Words are eliminated four at a time: each remaining row is then read and written once for four updates.
 PANEL = 4
 # Groups of up to so many words are solved side by side (`blocked_walks`), if no factors are watched.
 FEW_WORDS = 6
-# Rows of workspace: the panel (later sums of four words' escapes) and the pivots d_k.
-WORK_ROWS = PANEL + 1
+# Rows of workspace: a panel that is watched, the pivots d_k, and those that are not asked for.
+WORK_ROWS = PANEL + 2
 
 # Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
 # end is multiplied by zero, or added up and not used.
@@ -246,18 +246,26 @@ def eliminate(
     top = size
     while top > keep:
         rest = max(keep, top - PANEL)
-        low = _leave_panel(rows, at, top, rest, multi_root, watch, work, low)
+        low = leave_panel(rows, at, top, rest, multi_root, watch, work, PANEL, low)
         if watch:
             for i in range(at, at + rest):
-                low = _smallest(rows[i, rest + 1 : top + 1], low)
-        _update(rows, at, top, rest)
+                low = _smallest(rows, i, rest + 1, top + 1, low)
+        update(rows, at, top, rest)
         top = rest
     return low
 
 
-@part
-def _leave_panel(
-    rows: Floats, at: int, top: int, rest: int, multi_root: bool, watch: bool, work: Floats, low: float
+@ordered_part
+def leave_panel(
+    rows: Floats,
+    at: int,
+    top: int,
+    rest: int,
+    multi_root: bool,
+    watch: bool,
+    work: Floats,
+    pivots: int,
+    low: float,
 ) -> float:
     """The rows of words top-1 .. rest become their q, over the root and the words below `rest`.
 
@@ -326,25 +334,24 @@ def _leave_panel(
             store_row(work, 1, j, x1)
             store_row(work, 2, j, x2)
             store_row(work, 3, j, x3)
-    pivots = work[PANEL]
-    pivots[top - 1] = d0
+    work[pivots, top - 1] = d0
     if two:
-        pivots[top - 2] = d1
+        work[pivots, top - 2] = d1
     if three:
-        pivots[top - 3] = d2
+        work[pivots, top - 3] = d2
     if four:
-        pivots[top - 4] = d3
+        work[pivots, top - 4] = d3
     if watch:
         for factor in (f10, f20, f30, f21, f31, f32, p01, p02, p03, p12, p13, p23):
             low = min(low, factor) if factor != 0.0 else low
         for a in range(top - rest):
-            low = _smallest(work[a, : rest + 1], low)
-            low = _smallest(rows[k0 - a, : rest + 1], low)
+            low = _smallest(work, a, 0, rest + 1, low)
+            low = _smallest(rows, k0 - a, 0, rest + 1, low)
     return low
 
 
 @part
-def _update(rows: Floats, at: int, top: int, rest: int) -> None:
+def update(rows: Floats, at: int, top: int, rest: int) -> None:
     """Rows above a panel take of its q what they stepped to it with; two at a time, so that each q is read for both."""
     k0 = at + top - 1
     k1 = k0 - 1 if top - rest > 1 else k0
@@ -377,9 +384,10 @@ def _factors(rows: Floats, i: int, top: int, rest: int) -> tuple[float, float, f
 
 
 @part
-def _smallest(numbers: Floats, low: float) -> float:
-    for x in numbers:
-        low = min(low, x) if x != 0.0 else low
+def _smallest(rows: Floats, i: int, start: int, stop: int, low: float) -> float:
+    """The smallest number other than zero in columns start .. stop of row i."""
+    for j in range(start, stop):
+        low = min(low, rows[i, j]) if rows[i, j] != 0.0 else low
     return low
 
 
