@@ -45,15 +45,15 @@ def most_visits(weights: Floats, escape: Floats, inverse_totals: Floats, n: int,
 
     inverse_totals[m] is u_m.
     """
-    most = 0.0
-    row_sum, largest = np.zeros(n + 1), np.zeros(n + 1)
-    if not single_root:
-        for m in range(1, n + 1):
-            row_sum[m] = weights[0, m]
+    row_sum, largest = np.empty(n + 1), np.empty(n + 1)
+    for m in range(1, n + 1):
+        row_sum[m], largest[m] = 0.0 if single_root else weights[0, m], 0.0
     for h in range(1, n + 1):
         for m in range(1, n + 1):
+            escaped = escape[h - 1, m - 1]
             row_sum[m] += weights[h, m]
-            largest[m] = max(largest[m], escape[h - 1, m - 1])
+            largest[m] = escaped if escaped > largest[m] else largest[m]  # vectorised, which max is not
+    most = 0.0
     for m in range(1, n + 1):
         most = max(most, row_sum[m] * largest[m] * inverse_totals[m])
     return most

@@ -402,7 +402,8 @@ def _store(
 
 @part
 def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floats, mu: Floats) -> None:
-    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: `totals` holds what it took."""
+    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: `totals` is left as their inverse.
+    """
     if logs:
         for m in range(1, n + 1):
             total = weights[0, m]
@@ -421,11 +422,12 @@ def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floa
         for m in range(1, n + 1):
             mu[h, m] = weights[h, m] * escape[h - 1, m - 1]
             totals[m] += mu[h, m]
-    for m in range(1, n + 1):
-        totals[m] = 1.0 / totals[m]
+    # Divided, not multiplied by an inverse: an arc that has all of its word's total has probability 1, not nearly 1.
     for h in range(n + 1):
         for m in range(1, n + 1):
-            mu[h, m] *= totals[m]
+            mu[h, m] /= totals[m]
+    for m in range(1, n + 1):
+        totals[m] = 1.0 / totals[m]
 
 
 @part
