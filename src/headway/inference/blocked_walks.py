@@ -2,8 +2,9 @@
 
 Eliminating one half of the words to solve the other is fast while rows are long. Most of the time would go to the many
 small groups at the end, whose loops are over before a vector register is full. Here all groups of one level are made
-before the next: those of up to `FEW_WORDS` words are then taken together, eight of them in the lanes of vector
-registers (`lanes`), and the escapes of each word computed apart. Their sizes differ by one at most; a word that a group
+before the next, a panel of each at a time, so that the divisions of one do not wait for those of another. Groups of up
+to `FEW_WORDS` words are then taken together, eight of them in the lanes of vector registers (`lanes`), and the escapes
+of each word computed apart. Their sizes differ by one at most; a word that a group
 lacks has the first word as its only head, and is nobody's head, so that its pivot is 1.
 
 Only for weights that need no watching (`walk_weights.find_scale`). Each sentence is computed on its own: results do not

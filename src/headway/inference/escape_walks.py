@@ -6,6 +6,14 @@ Eliminating word k, with `d_k` its row sum (the root counted for multi-root only
     table[i] += table[i, 1 + k] p_k         Z = product of d_k, times the last word's root weight
     E[k, m] = p_k[0] + sum_j p_k[j] E[j, m]         (k eliminated before the words j)
 
+Linear numbers are taken four words at a time, a panel. With q_k where the walk from a word k of the panel first is
+outside of it, on the root or on a word that remains,
+
+    table[i] += sum over the panel of table[i, 1 + k] q_k         E[k, m] = q_k[0] + sum_j q_k[j] E[j, m]
+
+so that each row is read and written once for four words. The d_k are found first, from the weights within the panel and
+the sums of those that lead out of it: as long as rows are, no division waits for one.
+
 Every quantity exists in four variants. In logarithms, for spreads float64 cannot hold; and with derivatives in some
 direction: linear tables then carry dW beside W, logarithmic ones the log-derivative F = dW / W, which is a mean of
 bounded numbers. Both only add and multiply along the same elimination, so no derivative is amplified by a tight
@@ -27,7 +35,7 @@ from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import ordered_part, part
 from headway.inference.lanes import Lanes, fill, first_lanes, load_row, store_row, total
 
-# Words are eliminated four at a time: each remaining row is then read and written once for four updates.
+# Words are eliminated four at a time.
 PANEL = 4
 # Groups of up to so many words are solved side by side (`blocked_walks`), if no factors are watched.
 FEW_WORDS = 6
@@ -35,7 +43,7 @@ FEW_WORDS = 6
 WORK_ROWS = PANEL + 2
 
 # Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
-# end is multiplied by zero, or added up and not used.
+# end may be anything, nan that another sentence has left too: sums leave it out, and all else keeps it in its column.
 BLOCK = 8
 
 
@@ -510,9 +518,7 @@ def _three_blocks(
 
 
 @part
-def _store_rows(
-    out: Floats, to: int, count: int, m: int, end: int, x0: Lanes, x1: Lanes, x2: Lanes, x3: Lanes
-) -> None:
+def _store_rows(out: Floats, to: int, count: int, m: int, end: int, x0: Lanes, x1: Lanes, x2: Lanes, x3: Lanes) -> None:
     """A block of `count` rows, from column m on, but nothing at `end` and behind it."""
     store_row(out, to, m, x0 if m + BLOCK <= end else first_lanes(end - m, x0, load_row(out, to, m)))
     if count > 1:

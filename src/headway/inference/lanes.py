@@ -157,8 +157,10 @@ def _total(_: Any, x: Any) -> Any:
         x, count = arguments[0], LANES
         while count > 1:
             count //= 2
-            halves = [ir.Constant(ir.VectorType(ir.IntType(32), count), [*range(start, start + count)])
-                      for start in (0, count)]
+            halves = [
+                ir.Constant(ir.VectorType(ir.IntType(32), count), [*range(start, start + count)])
+                for start in (0, count)
+            ]
             x = builder.fadd(*(builder.shuffle_vector(x, x, half) for half in halves))
         return builder.extract_element(x, ir.IntType(32)(0))
 

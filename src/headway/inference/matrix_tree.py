@@ -85,7 +85,7 @@ def marginals(
 def covariance(batch: Batch, f: Floats, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     size, nodes = batch.scores.shape[:2]
-    log_z, mu, slope = np.zeros(size), np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
+    log_z, mu, slope = np.zeros(size), np.empty(batch.scores.shape), np.empty(batch.scores.shape)
 
     def run(start: int, stop: int) -> None:
         _slopes(batch.scores, batch.lengths, f, single_root, start, stop, log_z, mu, slope)
@@ -132,7 +132,7 @@ def _sentences(
     space, path = lane_space(levels, nodes), np.zeros((3, levels), dtype=np.int64)
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
-    scale, inverse_totals = np.empty(nodes), np.empty(nodes)
+    scale, totals, inverse_totals = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     own_weights = np.empty((1 if len(kept_weights) == 0 else 0, nodes, nodes))
     for b in range(start, stop):
         n = lengths[b]
@@ -166,7 +166,7 @@ def _sentences(
         if wanted and not (found and n > 0):
             weights[:] = 0.0
         elif wanted:
-            _normalise(weights, escapes[0], n, logs, inverse_totals, weights)
+            _normalise(weights, escapes[0], n, logs, totals, inverse_totals, weights)
             _clear(weights, n)
         elif len(kept_tables) > 0 and n > 0 and found and not logs and np.all(core[1 : n + 1]):
             pack(table, n, watch, kept_tables[b])
@@ -215,14 +215,16 @@ def _slopes(
     weights = np.empty((nodes, nodes))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
-    scale, inverse_totals = np.empty(nodes), np.empty(nodes)
+    scale, totals, inverse_totals = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for b in range(start, stop):
         n = lengths[b]
+        _clear(mu[b], n)
+        _clear(slope[b], n)
         if n == 0:
             continue
         linear, watch, shift = find_scale(scores[b], n, single_root, scale)
         if not find_core(scores[b], n, single_root and watch, words, core):
-            log_z[b] = -np.inf
+            log_z[b], mu[b], slope[b] = -np.inf, 0.0, 0.0
             continue
         if linear:
             # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
@@ -233,7 +235,7 @@ def _slopes(
             )  # fmt: skip
             linear = safe and not np.isnan(value)
         if linear and np.all(core[1 : n + 1]):
-            _normalise(weights, escapes[0], n, False, inverse_totals, mu[b])
+            _normalise(weights, escapes[0], n, False, totals, inverse_totals, mu[b])
             if most_visits(weights, escapes[0], inverse_totals, n, single_root) <= MOST_VISITS:
                 slopes_by_products(weights, f[b], escapes[0], inverse_totals, n, single_root, d_table, mu[b], slope[b])
                 log_z[b] = value + shift
@@ -250,8 +252,9 @@ def _slopes(
             logs = True
         log_z[b] = value + shift
         if value == -np.inf:
+            mu[b], slope[b] = 0.0, 0.0
             continue
-        _normalise(weights, escapes[0], n, logs, inverse_totals, mu[b])
+        _normalise(weights, escapes[0], n, logs, totals, inverse_totals, mu[b])
         _normalise_slopes(weights, f[b], escapes[0], d_escapes[0], n, logs, mu[b], slope[b])
 
 
@@ -401,9 +404,10 @@ def _store(
 
 
 @part
-def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floats, mu: Floats) -> None:
-    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: `totals` is left as their inverse.
-    """
+def _normalise(
+    weights: Floats, escape: Floats, n: int, logs: bool, totals: Floats, inverse: Floats, mu: Floats
+) -> None:
+    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: and the totals' inverses."""
     if logs:
         for m in range(1, n + 1):
             total = weights[0, m]
@@ -422,12 +426,12 @@ def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floa
         for m in range(1, n + 1):
             mu[h, m] = weights[h, m] * escape[h - 1, m - 1]
             totals[m] += mu[h, m]
-    # Divided, not multiplied by an inverse: an arc that has all of its word's total has probability 1, not nearly 1.
+    for m in range(1, n + 1):
+        inverse[m] = 1.0 / totals[m]
     for h in range(n + 1):
         for m in range(1, n + 1):
-            mu[h, m] /= totals[m]
-    for m in range(1, n + 1):
-        totals[m] = 1.0 / totals[m]
+            # What is certain is exactly so: a number times its inverse need not be 1.
+            mu[h, m] = 1.0 if mu[h, m] == totals[m] else mu[h, m] * inverse[m]
 
 
 @part
