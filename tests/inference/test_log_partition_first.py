@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headway.errors import NoTreeError
 from headway.inference import TreeDistribution, eisner, exact_trees, log_partition, marginals, matrix_tree
 from headway.inference.batch import as_batch
-from headway.inference.escape_walks import pack, packed_size, unpack
+from headway.inference.escape_walks import FEW_WORDS, pack, packed_size, unpack
 from headway.inference.jit import kernel
 from headway.parallel import SERIAL
 
@@ -136,7 +136,7 @@ def test_room_for_what_is_kept(watch: bool) -> None:
         _pack_and_unpack(table, n, watch, packed, found)
         assert not packed[packed_size(n + 1) :].any()
         level, size = 1, n
-        while size > (1 if watch else 3):
+        while size > (1 if watch else FEW_WORDS):
             for i in range(size):
                 kept = np.s_[level, i, : max(i, size // 2) + 1]
                 np.testing.assert_array_equal(found[kept], table[kept])

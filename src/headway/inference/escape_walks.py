@@ -6,12 +6,21 @@ Eliminating word k, with `d_k` its row sum (the root counted for multi-root only
     table[i] += table[i, 1 + k] p_k         Z = product of d_k, times the last word's root weight
     E[k, m] = p_k[0] + sum_j p_k[j] E[j, m]         (k eliminated before the words j)
 
+Linear numbers are taken four words at a time, a panel. With q_k where the walk from a word k of the panel first is
+outside of it, on the root or on a word that remains,
+
+    table[i] += sum over the panel of table[i, 1 + k] q_k         E[k, m] = q_k[0] + sum_j q_k[j] E[j, m]
+
+so that each row is read and written once for four words. The d_k are found first, from the weights within the panel and
+the sums of those that lead out of it: as long as rows are, no division waits for one.
+
 Every quantity exists in four variants. In logarithms, for spreads float64 cannot hold; and with derivatives in some
 direction: linear tables then carry dW beside W, logarithmic ones the log-derivative F = dW / W, which is a mean of
 bounded numbers. Both only add and multiply along the same elimination, so no derivative is amplified by a tight
 cycle.
 
 Divide and conquer: the columns of one half need the other half eliminated; table[level + 1] holds what that left.
+Where nothing has to be watched, `blocked_walks` takes the same steps in another order.
 
 The file is longer than most: the four variants are the same elimination step by step, and are easiest to check side by
 side.
@@ -23,29 +32,30 @@ import numpy as np
 
 from headway.arrays import Floats, Ints
 from headway.inference.fast_exp import fast_exp
-from headway.inference.jit import part
+from headway.inference.jit import ordered_part, part
+from headway.inference.lanes import Lanes, fill, first_lanes, load_row, store_row, total
 
-# Words are eliminated four at a time: each remaining row is then read and written once for four updates.
+# Words are eliminated four at a time.
 PANEL = 4
-# Groups of up to so many words are written out (`_solve_few`), if no factors are watched.
-_FEW_WORDS = 3
-# Rows of workspace: the panel (later sums of four words' escapes) and the pivots d_k.
-WORK_ROWS = PANEL + 1
+# Groups of up to so many words are solved side by side (`blocked_walks`), if no factors are watched.
+FEW_WORDS = 6
+# Rows of workspace: a panel that is watched, the pivots d_k, and those that are not asked for.
+WORK_ROWS = PANEL + 2
 
 # Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
-# end is multiplied by zero, or added up and not used.
-_BLOCK = 8
+# end may be anything, nan that another sentence has left too: sums leave it out, and all else keeps it in its column.
+BLOCK = 8
 
 
 @part
 def padded(count: int) -> int:
     """`count` rounded up to whole blocks: the width that tables and workspace must have."""
-    return (count + _BLOCK - 1) // _BLOCK * _BLOCK
+    return (count + BLOCK - 1) // BLOCK * BLOCK
 
 
 @part
 def table_shape(nodes: int) -> tuple[int, int, int]:
-    """Levels, rows and columns of the tables for a sentence of so many nodes."""
+    """Levels, rows and columns of the tables for a sentence of so many nodes; `blocked_walks` needs twice the rows."""
     levels, size = 3, nodes
     while size > 0:
         levels, size = levels + 1, size // 2
@@ -59,7 +69,7 @@ def packed_size(nodes: int) -> int:
     less than half of this. But glibc gives memory back to the system once twice the largest array is free, and takes it
     again page by page, which would take longer than all the rest.
     """
-    return 2 * nodes * (nodes + _BLOCK)
+    return 2 * nodes * (nodes + BLOCK)
 
 
 @part
@@ -88,41 +98,41 @@ def solve(
     low, low_of_z, high = 1.0, 1.0, 1.0
     pivots = work[PANEL]
     escape = escapes[place]
+    rows, height = flat(table), table.shape[1]
     log_z = 0.0
     begin, end, stage = path[0], path[1], path[2]
     level = 0
     begin[0], end[0], stage[0] = 0, n, 0
-    few = 1 if logs or watch or slope is not None else _FEW_WORDS
     if begun:
-        while end[level] > few:
+        while end[level] > 1:
             stage[level] = 1
             level += 1
             begin[level], end[level], stage[level] = 0, end[level - 1] // 2, 0
     while level >= 0:
         lo, hi = begin[level], end[level]
         size = hi - lo
-        if size <= few:
-            if size == 1:
-                log_few = _log(table[level, 0, 0], logs)
-                escape[lo, lo] = -np.inf if logs else 0.0
-                if escape_slopes is not None:
-                    escape_slopes[place, lo, lo] = 0.0
-            else:
-                log_few = _solve_few(table, level, size, multi_root, lo, escape)
+        if size == 1:
+            escape[lo, lo] = -np.inf if logs else 0.0
+            if escape_slopes is not None:
+                escape_slopes[place, lo, lo] = 0.0
             if lo == 0:
-                log_z += log_few
+                log_z += _log(table[level, 0, 0], logs)
                 low_of_z = low
                 if not wanted:
                     break
             level -= 1
             continue
         half = size // 2
+        below = (level + 1) * height
         if stage[level] > 0:
             back = stage[level] == 1
             columns, keep = (lo, half) if back else (lo + half, size - half)
             others = lo + half if back else lo
             if slope is None:
-                _substitute(table, level + 1, columns, keep, others, size, logs, work, escape)
+                if logs:
+                    _substitute_logs(table[level + 1], columns, keep, others, size, escape)
+                else:
+                    substitute(rows, below, columns, keep, others, size, escape)
             elif escape_slopes is not None:
                 _substitute_slopes(
                     table[level + 1], slope[level + 1], columns, keep, others, size, logs, escape, escape_slopes[place]
@@ -132,14 +142,17 @@ def solve(
             continue
         left = stage[level] == 0
         first, keep = (0, half) if left else (half, size - half)
-        _copy(table, level, first, keep, size)
+        copy_words(rows, below - height, first, keep, size, below)
         if slope is None:
-            low = _eliminate(table, level + 1, size, keep, multi_root, logs, watch, work, low)
+            if logs:
+                _eliminate_logs(table[level + 1], size, keep, multi_root, pivots)
+            else:
+                low = eliminate(rows, below, size, keep, multi_root, watch, work, low)
         else:
-            _copy(slope, level, first, keep, size)
+            copy_words(flat(slope), level * slope.shape[1], first, keep, size, (level + 1) * slope.shape[1])
             _eliminate_slopes(table[level + 1], slope[level + 1], size, keep, multi_root, logs, pivots)
         if lo == 0 and left:
-            log_z += _log_product(pivots, keep, size, logs)
+            log_z += log_product(pivots, keep, size, logs)
         stage[level] += 1
         level += 1
         begin[level] = lo + first
@@ -156,33 +169,38 @@ def solve(
 
 
 @part
-def _copy(tables: Floats, level: int, first: int, keep: int, size: int) -> None:
-    """Copy `size` words one level down, so that the `keep` words from `first` on come first, the others after them."""
-    others = 0 if first > 0 else keep
-    if first < 0 or keep < 0 or level < 0:  # never; see add_rows
-        return
+def flat(tables: Floats) -> Floats:
+    """The rows of all levels, one below the other."""
+    return tables.reshape(tables.shape[0] * tables.shape[1], tables.shape[2])
+
+
+@part
+def copy_words(rows: Floats, at: int, first: int, keep: int, size: int, to: int) -> None:
+    """Copy the table of `size` words at row `at` to row `to`, so that the `keep` words from `first` on come first."""
     if first == 0:
         for i in range(size):
-            for j in range(padded(size + 1)):
-                tables[level + 1, i, j] = tables[level, i, j]
+            for j in range(0, size + 1, BLOCK):
+                store_row(rows, to + i, j, load_row(rows, at + i, j))
+        return
+    if at < 0 or first < 0 or keep < 0 or to < 0:  # never: tells the compiler that no index counts from the end
         return
     for i in range(size):
-        row = first + i if i < keep else others + i - keep
-        tables[level + 1, i, 0] = tables[level, row, 0]
+        row = at + (first + i if i < keep else i - keep)
+        rows[to + i, 0] = rows[row, 0]
         for j in range(keep):
-            tables[level + 1, i, 1 + j] = tables[level, row, 1 + first + j]
+            rows[to + i, 1 + j] = rows[row, 1 + first + j]
         for j in range(size - keep):
-            tables[level + 1, i, 1 + keep + j] = tables[level, row, 1 + others + j]
+            rows[to + i, 1 + keep + j] = rows[row, 1 + j]
 
 
 @part
 def pack(table: Floats, n: int, watch: bool, packed: Floats) -> None:
     """What is needed of the tables of the leftmost path, one after the other."""
     at, level, size = 0, 1, n
-    while size > (1 if watch else _FEW_WORDS):
+    while size > (1 if watch else FEW_WORDS):
         for i in range(size):
             count = padded(max(i, size // 2) + 1)
-            if at < 0 or level < 0:  # never; see add_rows
+            if at < 0 or level < 0:  # never; see copy_words
                 return
             for j in range(count):
                 packed[at + j] = table[level, i, j]
@@ -194,10 +212,10 @@ def pack(table: Floats, n: int, watch: bool, packed: Floats) -> None:
 def unpack(packed: Floats, n: int, watch: bool, table: Floats) -> None:
     """The tables as `pack` found them."""
     at, level, size = 0, 1, n
-    while size > (1 if watch else _FEW_WORDS):
+    while size > (1 if watch else FEW_WORDS):
         for i in range(size):
             count = padded(max(i, size // 2) + 1)
-            if at < 0 or level < 0:  # never; see add_rows
+            if at < 0 or level < 0:  # never; see copy_words
                 return
             for j in range(count):
                 table[level, i, j] = packed[at + j]
@@ -211,216 +229,304 @@ def _log(x: float, logs: bool) -> float:
 
 
 @part
-def _log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
-    total = 0.0
+def log_product(pivots: Floats, start: int, stop: int, logs: bool) -> float:
+    """Of numbers between 1e-145 and 1e145, few logarithms are taken: most of them are multiplied first."""
+    total, product = 0.0, 1.0
     for k in range(start, stop):
-        total += pivots[k] if logs else np.log(pivots[k])
-    return total
+        if logs:
+            total += pivots[k]
+            continue
+        product *= pivots[k]
+        if not 1e-145 < product < 1e145:
+            total += np.log(product)
+            product = 1.0
+    return total if logs else total + float(np.log(product))
 
 
 @part
-def _solve_few(table: Floats, level: int, size: int, multi_root: bool, lo: int, escape: Floats) -> float:
-    """Two or three words: escapes written out. Returns their part of log Z."""
-    log_z = 0.0
-    for m in range(size):
-        u, v = (m + 1) % size, (m + 2) % size
-        to_m, root = table[level, u, 1 + m], table[level, u, 0]
-        d_v, past_v = 1.0, 0.0
-        if size == 3:
-            d_v = table[level, v, 1 + m] + table[level, v, 1 + u] + (table[level, v, 0] if multi_root else 0.0)
-            past_v = table[level, u, 1 + v] / d_v
-            to_m += past_v * table[level, v, 1 + m]
-            root += past_v * table[level, v, 0]
-        d_u = to_m + (root if multi_root else 0.0)
-        escape[lo + m, lo + m] = 0.0
-        escape[lo + u, lo + m] = root / d_u
-        last = table[level, m, 0] + table[level, m, 1 + u] * escape[lo + u, lo + m]
-        if size == 3:
-            escape[lo + v, lo + m] = (table[level, v, 0] + table[level, v, 1 + u] * escape[lo + u, lo + m]) / d_v
-            last += table[level, m, 1 + v] * escape[lo + v, lo + m]
-        if m == 0:
-            log_z = float(np.log(d_v) + np.log(d_u) + np.log(last))
-    return log_z
-
-
-@part
-def _eliminate(
-    table: Floats,
-    level: int,
-    size: int,
-    keep: int,
-    multi_root: bool,
-    logs: bool,
-    watch: bool,
-    work: Floats,
-    low: float,
+def eliminate(
+    rows: Floats, at: int, size: int, keep: int, multi_root: bool, watch: bool, work: Floats, low: float
 ) -> float:
-    """Eliminate words size-1 .. keep. Row k is left as p_k, the d_k in `work`; returns the smallest factor."""
-    pivots = work[PANEL]
-    if logs:
-        _eliminate_logs(table[level], size, keep, multi_root, pivots)
+    """Eliminate words size-1 .. keep of the table at row `at`, a panel at a time. Row k is left as q_k, the d_k in
+    `work`; returns the smallest factor, if watched."""
+    if at < 0 or keep < 0:  # never; see copy_words
         return low
     top = size
     while top > keep:
-        panel = PANEL if top - keep >= PANEL else 1
-        for a in range(panel):
-            k = top - 1 - a
-            for c in range(a):
-                factor = table[level, k, top - c]
-                for j in range(padded(top - c)):
-                    table[level, k, j] += factor * work[c, j]
-            d = table[level, k, 0] if multi_root else 0.0
-            for j in range(1, k + 1):
-                d += table[level, k, j]
-            pivots[k] = d
-            inverse = 1.0 / d
-            for j in range(k + 1):
-                work[a, j] = table[level, k, j] * inverse
-                table[level, k, j] = work[a, j]
-            for j in range(k + 1, padded(top)):
-                work[a, j] = 0.0
-        if panel == 1:
-            _update_by_one(table, level, top, work)
-        else:
-            _update_by_four(table, level, top, work)
+        rest = max(keep, top - PANEL)
+        low = leave_panel(rows, at, top, rest, multi_root, watch, work, PANEL, low)
         if watch:
-            for k in range(top - panel, top):
-                low = _smallest(table, level, k, low)
-        top -= panel
+            for i in range(at, at + rest):
+                low = _smallest(rows, i, rest + 1, top + 1, low)
+        update(rows, at, top, rest)
+        top = rest
     return low
 
 
-@part
-def _update_by_one(table: Floats, level: int, top: int, p: Floats) -> None:
-    for i in range(top - 1):
-        f = table[level, i, top]
-        for j in range(padded(top)):
-            table[level, i, j] += f * p[0, j]
-
-
-@part
-def _update_by_four(table: Floats, level: int, top: int, p: Floats) -> None:
-    """Rows above the panel, each word's factor brought up to date by the pivots before it."""
-    for i in range(top - 4):
-        f0 = table[level, i, top]
-        f1 = table[level, i, top - 1] + f0 * p[0, top - 1]
-        f2 = table[level, i, top - 2] + f0 * p[0, top - 2] + f1 * p[1, top - 2]
-        f3 = table[level, i, top - 3] + f0 * p[0, top - 3] + f1 * p[1, top - 3] + f2 * p[2, top - 3]
-        for j in range(padded(top - 3)):
-            table[level, i, j] += (f0 * p[0, j] + f1 * p[1, j]) + (f2 * p[2, j] + f3 * p[3, j])
-        table[level, i, top - 1], table[level, i, top - 2], table[level, i, top - 3] = f1, f2, f3
-
-
-@part
-def _smallest(table: Floats, level: int, k: int, low: float) -> float:
-    """The smallest factor other than zero that eliminating word k multiplied by."""
-    for j in range(k + 1):
-        if table[level, k, j] != 0.0:
-            low = min(low, table[level, k, j])
-    for i in range(k):
-        if table[level, i, k + 1] != 0.0:
-            low = min(low, table[level, i, k + 1])
-    return low
-
-
-@part
-def _substitute(
-    table: Floats,
-    level: int,
-    columns: int,
-    keep: int,
-    others: int,
-    size: int,
-    logs: bool,
+@ordered_part
+def leave_panel(
+    rows: Floats,
+    at: int,
+    top: int,
+    rest: int,
+    multi_root: bool,
+    watch: bool,
     work: Floats,
-    escape: Floats,
-) -> None:
-    """Escapes of the eliminated words (from place `others` on), last eliminated first, for `keep` columns."""
-    if logs:
-        _substitute_logs(table[level], columns, keep, others, size, escape)
-        return
-    if columns < 0 or keep < 0 or others < 0:  # never; see add_rows
-        return
-    rows = table[level]
-    k = keep
-    while k < size:
-        count = 4 if k + 4 <= size else 1
-        for q in range(count):
-            for m in range(padded(keep)):
-                work[q, m] = rows[k + q, 0]
-        add_rows(count, rows, k, 1, keep, escape, columns, columns, keep, work, 0)
-        add_rows(count, rows, k, 1 + keep, k - keep, escape, others, columns, keep, work, 0)
-        for q in range(1, count):  # words of this panel that were eliminated after word k + q
-            for c in range(q):
-                for m in range(padded(keep)):
-                    work[q, m] += rows[k + q, 1 + k + c] * work[c, m]
-        for q in range(count):
-            for m in range(keep):
-                escape[others + k - keep + q, columns + m] = work[q, m]
-        k += count
+    pivots: int,
+    low: float,
+) -> float:
+    """The rows of words top-1 .. rest become their q, over the root and the words below `rest`.
+
+    Words of the panel are 0 to 3, in the order of their elimination: g01 is the weight of stepping from word 0 to word
+    1, s0 that of leaving the panel from word 0. A word that the panel lacks is met by no other, and left with weight 1.
+    """
+    if rest < 0 or top <= rest:  # never; see copy_words
+        return low
+    two, three, four = top - rest > 1, top - rest > 2, top - rest > 3
+    k0 = at + top - 1
+    k1, k2, k3 = k0 - 1 if two else k0, k0 - 2 if three else k0, k0 - 3 if four else k0
+    zero = fill(0.0)
+    v0, v1, v2, v3 = zero, zero, zero, zero
+    for j in range(0, rest + 1, BLOCK):
+        root, own = 0 if multi_root or j > 0 else 1, rest + 1 - j
+        v0 = v0 + first_lanes(root, zero, first_lanes(own, load_row(rows, k0, j), zero))
+        v1 = v1 + first_lanes(root, zero, first_lanes(own, load_row(rows, k1, j), zero))
+        v2 = v2 + first_lanes(root, zero, first_lanes(own, load_row(rows, k2, j), zero))
+        v3 = v3 + first_lanes(root, zero, first_lanes(own, load_row(rows, k3, j), zero))
+    g01, g10 = (rows[k0, top - 1], rows[k1, top]) if two else (0.0, 0.0)
+    g02, g12 = (rows[k0, top - 2], rows[k1, top - 2]) if three else (0.0, 0.0)
+    g20, g21 = (rows[k2, top], rows[k2, top - 1]) if three else (0.0, 0.0)
+    g03, g13, g23 = (rows[k0, top - 3], rows[k1, top - 3], rows[k2, top - 3]) if four else (0.0, 0.0, 0.0)
+    g30, g31, g32 = (rows[k3, top], rows[k3, top - 1], rows[k3, top - 2]) if four else (0.0, 0.0, 0.0)
+    s0, s1 = total(v0), total(v1) if two else 1.0
+    s2, s3 = total(v2) if three else 1.0, total(v3) if four else 1.0
+
+    d0 = s0 + (g01 + g02 + g03)
+    u0 = 1.0 / d0
+    p01, p02, p03 = g01 * u0, g02 * u0, g03 * u0
+    f10, f20, f30 = g10 * u0, g20 * u0, g30 * u0
+    s1, g12, g13 = s1 + f10 * s0, g12 + f10 * g02, g13 + f10 * g03
+    s2, g21, g23 = s2 + f20 * s0, g21 + f20 * g01, g23 + f20 * g03
+    s3, g31, g32 = s3 + f30 * s0, g31 + f30 * g01, g32 + f30 * g02
+    d1 = s1 + (g12 + g13)
+    u1 = 1.0 / d1
+    p12, p13 = g12 * u1, g13 * u1
+    f21, f31 = g21 * u1, g31 * u1
+    s2, g23 = s2 + f21 * s1, g23 + f21 * g13
+    s3, g32 = s3 + f31 * s1, g32 + f31 * g12
+    d2 = s2 + g23
+    u2 = 1.0 / d2
+    p23, f32 = g23 * u2, g32 * u2
+    d3 = s3 + f32 * s2
+    u3 = 1.0 / d3
+
+    for j in range(0, rest + 1, BLOCK):
+        own = rest + 1 - j
+        x0 = first_lanes(own, load_row(rows, k0, j), zero)
+        x1 = first_lanes(own, load_row(rows, k1, j), zero) + fill(f10) * x0
+        x2 = first_lanes(own, load_row(rows, k2, j), zero) + fill(f20) * x0 + fill(f21) * x1
+        x3 = first_lanes(own, load_row(rows, k3, j), zero) + fill(f30) * x0 + fill(f31) * x1 + fill(f32) * x2
+        q3 = fill(u3) * x3
+        q2 = fill(u2) * x2 + fill(p23) * q3
+        q1 = fill(u1) * x1 + fill(p12) * q2 + fill(p13) * q3
+        q0 = fill(u0) * x0 + fill(p01) * q1 + fill(p02) * q2 + fill(p03) * q3
+        store_row(rows, k0, j, q0)
+        if two:
+            store_row(rows, k1, j, q1)
+        if three:
+            store_row(rows, k2, j, q2)
+        if four:
+            store_row(rows, k3, j, q3)
+        if watch:
+            store_row(work, 0, j, x0)
+            store_row(work, 1, j, x1)
+            store_row(work, 2, j, x2)
+            store_row(work, 3, j, x3)
+    work[pivots, top - 1] = d0
+    if two:
+        work[pivots, top - 2] = d1
+    if three:
+        work[pivots, top - 3] = d2
+    if four:
+        work[pivots, top - 4] = d3
+    if watch:
+        for factor in (f10, f20, f30, f21, f31, f32, p01, p02, p03, p12, p13, p23):
+            low = min(low, factor) if factor != 0.0 else low
+        for a in range(top - rest):
+            low = _smallest(work, a, 0, rest + 1, low)
+            low = _smallest(rows, k0 - a, 0, rest + 1, low)
+    return low
 
 
 @part
-def add_rows(
-    count: int,
+def update(rows: Floats, at: int, top: int, rest: int) -> None:
+    """Rows above a panel take of its q what they stepped to it with; two at a time, so that each q is read for both."""
+    k0 = at + top - 1
+    k1 = k0 - 1 if top - rest > 1 else k0
+    k2 = k0 - 2 if top - rest > 2 else k0
+    k3 = k0 - 3 if top - rest > 3 else k0
+    last = at + rest - 1
+    for i in range(at, last + 1, 2):
+        x0, x1, x2, x3 = _factors(rows, i, top, rest)
+        u0, u1, u2, u3 = fill(x0), fill(x1), fill(x2), fill(x3)
+        if i == last:
+            for j in range(0, rest + 1, BLOCK):
+                x = load_row(rows, i, j) + u0 * load_row(rows, k0, j) + u1 * load_row(rows, k1, j)
+                store_row(rows, i, j, x + u2 * load_row(rows, k2, j) + u3 * load_row(rows, k3, j))
+            return
+        y0, y1, y2, y3 = _factors(rows, i + 1, top, rest)
+        v0, v1, v2, v3 = fill(y0), fill(y1), fill(y2), fill(y3)
+        for j in range(0, rest + 1, BLOCK):
+            q0, q1, q2, q3 = load_row(rows, k0, j), load_row(rows, k1, j), load_row(rows, k2, j), load_row(rows, k3, j)
+            store_row(rows, i, j, load_row(rows, i, j) + u0 * q0 + u1 * q1 + u2 * q2 + u3 * q3)
+            store_row(rows, i + 1, j, load_row(rows, i + 1, j) + v0 * q0 + v1 * q1 + v2 * q2 + v3 * q3)
+
+
+@part
+def _factors(rows: Floats, i: int, top: int, rest: int) -> tuple[float, float, float, float]:
+    """The weights of stepping from row i to the words of the panel."""
+    f1 = rows[i, top - 1] if top - rest > 1 else 0.0
+    f2 = rows[i, top - 2] if top - rest > 2 else 0.0
+    f3 = rows[i, top - 3] if top - rest > 3 else 0.0
+    return rows[i, top], f1, f2, f3
+
+
+@part
+def _smallest(rows: Floats, i: int, start: int, stop: int, low: float) -> float:
+    """The smallest number other than zero in columns start .. stop of row i."""
+    for j in range(start, stop):
+        low = min(low, rows[i, j]) if rows[i, j] != 0.0 else low
+    return low
+
+
+@part
+def substitute(rows: Floats, at: int, columns: int, keep: int, others: int, size: int, escape: Floats) -> None:
+    """Escapes of the eliminated words (from place `others` on), last panel first, for `keep` columns."""
+    k, count = keep, (size - keep - 1) % PANEL + 1
+    while k < size:
+        product(rows, at + k, count, 1, keep, k, escape, columns, others, escape, others + k - keep, columns, keep)
+        k, count = k + count, PANEL
+
+
+@part
+def product(
     a: Floats,
     row: int,
+    count: int,
     start: int,
+    keep: int,
     terms: int,
     b: Floats,
-    first: int,
-    columns: int,
-    width: int,
+    near: int,
+    far: int,
     out: Floats,
     to: int,
+    columns: int,
+    width: int,
 ) -> None:
-    """out[to + q] += sum over `terms` j of a[row + q, start + j] b[first + j, columns:], for q < count, 4 or 1.
+    """`width` columns of `count` rows of out, from row `to` on: those of a, from `row` on, times b.
 
-    Four rows and four terms in each pass, so that each number read takes part in four sums. Columns are added up to
-    whole blocks.
+    Row i is the sum over j < terms of a[i, start + j] b[near + j], from j = keep on b[far + j - keep], plus a[i, 0] if
+    it starts with 1. Up to four rows and three blocks of columns at a time, so that each number read takes part in
+    several sums.
     """
-    # Tells the compiler that no index counts from the end, without which it does not vectorise.
-    if row < 0 or start < 0 or first < 0 or columns < 0 or to < 0:
+    if row < 0 or start < 0 or keep < 0 or near < 0 or far < 0 or columns < 0:  # never; see copy_words
         return
-    j, r, end = start, first, start + terms
-    if count == 1:
-        while j + 4 <= end:
-            a0, a1, a2, a3 = a[row, j], a[row, j + 1], a[row, j + 2], a[row, j + 3]
-            for m in range(padded(width)):
-                out[to, m] += (a0 * b[r, columns + m] + a1 * b[r + 1, columns + m]) + (
-                    a2 * b[r + 2, columns + m] + a3 * b[r + 3, columns + m]
-                )
-            j += 4
-            r += 4
-        while j < end:
-            a0 = a[row, j]
-            for m in range(padded(width)):
-                out[to, m] += a0 * b[r, columns + m]
-            j += 1
-            r += 1
-        return
-    while j + 4 <= end:
-        a00, a01, a02, a03 = a[row, j], a[row, j + 1], a[row, j + 2], a[row, j + 3]
-        a10, a11, a12, a13 = a[row + 1, j], a[row + 1, j + 1], a[row + 1, j + 2], a[row + 1, j + 3]
-        a20, a21, a22, a23 = a[row + 2, j], a[row + 2, j + 1], a[row + 2, j + 2], a[row + 2, j + 3]
-        a30, a31, a32, a33 = a[row + 3, j], a[row + 3, j + 1], a[row + 3, j + 2], a[row + 3, j + 3]
-        for m in range(padded(width)):
-            b0, b1, b2, b3 = b[r, columns + m], b[r + 1, columns + m], b[r + 2, columns + m], b[r + 3, columns + m]
-            out[to, m] += (a00 * b0 + a01 * b1) + (a02 * b2 + a03 * b3)
-            out[to + 1, m] += (a10 * b0 + a11 * b1) + (a12 * b2 + a13 * b3)
-            out[to + 2, m] += (a20 * b0 + a21 * b1) + (a22 * b2 + a23 * b3)
-            out[to + 3, m] += (a30 * b0 + a31 * b1) + (a32 * b2 + a33 * b3)
-        j += 4
-        r += 4
-    while j < end:
-        a0, a1, a2, a3 = a[row, j], a[row + 1, j], a[row + 2, j], a[row + 3, j]
-        for m in range(padded(width)):
-            out[to, m] += a0 * b[r, columns + m]
-            out[to + 1, m] += a1 * b[r, columns + m]
-            out[to + 2, m] += a2 * b[r, columns + m]
-            out[to + 3, m] += a3 * b[r, columns + m]
-        j += 1
-        r += 1
+    m, end = columns, columns + width
+    while m < end:
+        blocks = (end - m + BLOCK - 1) // BLOCK
+        if blocks == 1 or blocks == 2 or blocks == 4:
+            _two_blocks(a, row, count, start, keep, terms, b, near, far, out, to, m, end)
+            m += 2 * BLOCK
+        else:
+            _three_blocks(a, row, count, start, keep, terms, b, near, far, out, to, m, end)
+            m += 3 * BLOCK
+
+
+@part
+def _two_blocks(
+    a: Floats,
+    row: int,
+    count: int,
+    start: int,
+    keep: int,
+    terms: int,
+    b: Floats,
+    near: int,
+    far: int,
+    out: Floats,
+    to: int,
+    m: int,
+    end: int,
+) -> None:
+    r1, r2, r3 = row + (count > 1), row + 2 * (count > 2), row + 3 * (count > 3)
+    x = m + BLOCK if m + BLOCK < end else m
+    a0 = fill(a[row, 0]) if start == 1 else fill(0.0)
+    a1 = fill(a[r1, 0]) if start == 1 else fill(0.0)
+    a2 = fill(a[r2, 0]) if start == 1 else fill(0.0)
+    a3 = fill(a[r3, 0]) if start == 1 else fill(0.0)
+    b0, b1, b2, b3 = a0, a1, a2, a3
+    for first, stop, place in ((0, keep, near), (keep, terms, far - keep)):
+        for j in range(first, stop):
+            u, v = load_row(b, place + j, m), load_row(b, place + j, x)
+            p0, p1 = fill(a[row, start + j]), fill(a[r1, start + j])
+            p2, p3 = fill(a[r2, start + j]), fill(a[r3, start + j])
+            a0, b0 = a0 + p0 * u, b0 + p0 * v
+            a1, b1 = a1 + p1 * u, b1 + p1 * v
+            a2, b2 = a2 + p2 * u, b2 + p2 * v
+            a3, b3 = a3 + p3 * u, b3 + p3 * v
+    _store_rows(out, to, count, m, end, a0, a1, a2, a3)
+    _store_rows(out, to, count, x, end, b0, b1, b2, b3)
+
+
+@part
+def _three_blocks(
+    a: Floats,
+    row: int,
+    count: int,
+    start: int,
+    keep: int,
+    terms: int,
+    b: Floats,
+    near: int,
+    far: int,
+    out: Floats,
+    to: int,
+    m: int,
+    end: int,
+) -> None:
+    r1, r2, r3 = row + (count > 1), row + 2 * (count > 2), row + 3 * (count > 3)
+    x, y = m + BLOCK, m + 2 * BLOCK
+    a0 = fill(a[row, 0]) if start == 1 else fill(0.0)
+    a1 = fill(a[r1, 0]) if start == 1 else fill(0.0)
+    a2 = fill(a[r2, 0]) if start == 1 else fill(0.0)
+    a3 = fill(a[r3, 0]) if start == 1 else fill(0.0)
+    b0, b1, b2, b3 = a0, a1, a2, a3
+    c0, c1, c2, c3 = a0, a1, a2, a3
+    for first, stop, place in ((0, keep, near), (keep, terms, far - keep)):
+        for j in range(first, stop):
+            u, v, w = load_row(b, place + j, m), load_row(b, place + j, x), load_row(b, place + j, y)
+            p0, p1 = fill(a[row, start + j]), fill(a[r1, start + j])
+            p2, p3 = fill(a[r2, start + j]), fill(a[r3, start + j])
+            a0, b0, c0 = a0 + p0 * u, b0 + p0 * v, c0 + p0 * w
+            a1, b1, c1 = a1 + p1 * u, b1 + p1 * v, c1 + p1 * w
+            a2, b2, c2 = a2 + p2 * u, b2 + p2 * v, c2 + p2 * w
+            a3, b3, c3 = a3 + p3 * u, b3 + p3 * v, c3 + p3 * w
+    _store_rows(out, to, count, m, end, a0, a1, a2, a3)
+    _store_rows(out, to, count, x, end, b0, b1, b2, b3)
+    _store_rows(out, to, count, y, end, c0, c1, c2, c3)
+
+
+@part
+def _store_rows(out: Floats, to: int, count: int, m: int, end: int, x0: Lanes, x1: Lanes, x2: Lanes, x3: Lanes) -> None:
+    """A block of `count` rows, from column m on, but nothing at `end` and behind it."""
+    store_row(out, to, m, x0 if m + BLOCK <= end else first_lanes(end - m, x0, load_row(out, to, m)))
+    if count > 1:
+        store_row(out, to + 1, m, x1 if m + BLOCK <= end else first_lanes(end - m, x1, load_row(out, to + 1, m)))
+    if count > 2:
+        store_row(out, to + 2, m, x2 if m + BLOCK <= end else first_lanes(end - m, x2, load_row(out, to + 2, m)))
+    if count > 3:
+        store_row(out, to + 3, m, x3 if m + BLOCK <= end else first_lanes(end - m, x3, load_row(out, to + 3, m)))
 
 
 @part
@@ -464,7 +570,7 @@ def _substitute_logs(table: Floats, columns: int, keep: int, others: int, size: 
 def _eliminate_slopes(
     table: Floats, slope: Floats, size: int, keep: int, multi_root: bool, logs: bool, pivots: Floats
 ) -> None:
-    """_eliminate, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
+    """`eliminate`, one word at a time, with dW in `slope`; row k of it is left as dp_k."""
     if logs:
         _eliminate_log_slopes(table, slope, size, keep, multi_root, pivots)
         return

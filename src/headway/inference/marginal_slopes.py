@@ -33,7 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Floats
-from headway.inference.escape_walks import add_rows, padded
+from headway.inference.escape_walks import PANEL, padded, product
 from headway.inference.jit import part
 
 MOST_VISITS = 300.0
@@ -45,15 +45,15 @@ def most_visits(weights: Floats, escape: Floats, inverse_totals: Floats, n: int,
 
     inverse_totals[m] is u_m.
     """
-    most = 0.0
-    row_sum, largest = np.zeros(n + 1), np.zeros(n + 1)
-    if not single_root:
-        for m in range(1, n + 1):
-            row_sum[m] = weights[0, m]
+    row_sum, largest = np.empty(n + 1), np.empty(n + 1)
+    for m in range(1, n + 1):
+        row_sum[m], largest[m] = 0.0 if single_root else weights[0, m], 0.0
     for h in range(1, n + 1):
         for m in range(1, n + 1):
+            escaped = escape[h - 1, m - 1]
             row_sum[m] += weights[h, m]
-            largest[m] = max(largest[m], escape[h - 1, m - 1])
+            largest[m] = escaped if escaped > largest[m] else largest[m]  # vectorised, which max is not
+    most = 0.0
     for m in range(1, n + 1):
         most = max(most, row_sum[m] * largest[m] * inverse_totals[m])
     return most
@@ -72,46 +72,37 @@ def slopes_by_products(
     slope: Floats,
 ) -> None:
     """Fill `slope` with Cov(f, 1[arc]), from scaled weights, marginals and escapes [head, modifier]."""
-    change, scaled, product = workspace[0], workspace[1], workspace[2]
+    change, scaled, visits = workspace[0], workspace[1], workspace[2]
     if n < 1:  # never; tells the compiler that no index counts from the end, without which it does not vectorise
         return
+    width = padded(n)
     for j in range(n):
         change[0, j] = weights[0, 1 + j] * f[0, 1 + j]
-        product[0, j] = 0.0 if single_root else change[0, j]
+        visits[0, j] = 0.0 if single_root else change[0, j]
     for h in range(1, n + 1):
         for j in range(n):
             change[h, j] = weights[h, 1 + j] * f[h, 1 + j]
-            product[0, j] += change[h, j]
+            visits[0, j] += change[h, j]
     for j in range(n):
-        change[1 + j, j] = -product[0, j]
-    for i in range(n):
-        for m in range(padded(n)):
-            scaled[i, m] = change[0, i]
-            product[i, m] = 0.0
-    _add_product(change[1 : n + 1].T, escape, n, scaled)
-    at_root = change[0]
-    for m in range(n):
+        change[1 + j, j] = -visits[0, j]
+    by_modifier = change[1 : n + 1].T
+    for i in range(0, n, PANEL):
+        product(by_modifier, i, min(PANEL, n - i), 0, n, n, escape, 0, 0, scaled, i, 0, width)
+    at_root = visits[n]
+    for m in range(width):
         at_root[m] = 0.0
     for i in range(n):
-        u = inverse_totals[1 + i]
-        for m in range(padded(n)):
-            scaled[i, m] *= u
+        at, u = change[0, i], inverse_totals[1 + i]
+        for m in range(width):
+            scaled[i, m] = (at + scaled[i, m]) * u
             at_root[m] += scaled[i, m]
-    _add_product(escape, scaled, n, product)
-    own = change[1]
+    for i in range(0, n, PANEL):
+        product(escape, i, min(PANEL, n - i), 0, n, n, scaled, 0, 0, visits, i, 0, width)
+    own = change[0]
     for m in range(n):
-        own[m] = product[m, m]
+        own[m] = visits[m, m]
         slope[0, 1 + m] = mu[0, 1 + m] * (f[0, 1 + m] - at_root[m] + (0.0 if single_root else own[m]))
     for h in range(1, n + 1):
         for m in range(1, n + 1):
-            pull = weights[h, m] * inverse_totals[m] * (own[m - 1] - product[h - 1, m - 1])
+            pull = weights[h, m] * inverse_totals[m] * (own[m - 1] - visits[h - 1, m - 1])
             slope[h, m] = mu[h, m] * f[h, m] + pull
-
-
-@part
-def _add_product(a: Floats, b: Floats, n: int, out: Floats) -> None:
-    """out += a b for n x n matrices."""
-    for i in range(0, n - n % 4, 4):
-        add_rows(4, a, i, 0, n, b, 0, 0, n, out, i)
-    for i in range(n - n % 4, n):
-        add_rows(1, a, i, 0, n, b, 0, 0, n, out, i)

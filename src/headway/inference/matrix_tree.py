@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from headway.arrays import Floats, Ints
 from headway.inference.batch import Batch, over_sentences
+from headway.inference.blocked_walks import LaneSpace, aligned, lane_space, solve_plain
 from headway.inference.escape_walks import WORK_ROWS, log_add, pack, packed_size, solve, table_shape, unpack
 from headway.inference.jit import kernel, part
 from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
@@ -84,7 +85,7 @@ def marginals(
 def covariance(batch: Batch, f: Floats, *, single_root: bool, executor: Executor) -> tuple[Floats, Floats, Floats]:
     """log Z, marginals, and Cov(f, 1[arc]) for every arc: the derivative of the marginals in the direction f."""
     size, nodes = batch.scores.shape[:2]
-    log_z, mu, slope = np.zeros(size), np.zeros(batch.scores.shape), np.zeros(batch.scores.shape)
+    log_z, mu, slope = np.zeros(size), np.empty(batch.scores.shape), np.empty(batch.scores.shape)
 
     def run(start: int, stop: int) -> None:
         _slopes(batch.scores, batch.lengths, f, single_root, start, stop, log_z, mu, slope)
@@ -127,11 +128,11 @@ def _sentences(
     on from, where there is room to keep it."""
     nodes = scores.shape[1]
     levels, rows, columns = table_shape(nodes)
-    table, escapes = np.empty((levels, rows, columns)), np.empty((2, rows, 2 * columns))
-    work, path = np.zeros((WORK_ROWS, columns)), np.zeros((3, levels), dtype=np.int64)
+    table, escapes, work = _workspace(levels, rows, columns)
+    space, path = lane_space(levels, nodes), np.zeros((3, levels), dtype=np.int64)
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
-    scale, inverse_totals = np.empty(nodes), np.empty(nodes)
+    scale, totals, inverse_totals = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     own_weights = np.empty((1 if len(kept_weights) == 0 else 0, nodes, nodes))
     for b in range(start, stop):
         n = lengths[b]
@@ -152,7 +153,7 @@ def _sentences(
                 fill_weights(scores[b], n, single_root, logs, scale, core, weights)
             value, safe = _tree_sum(
                 weights, None, 0, n, single_root, logs, watch and not logs, begun, wanted, words, core,
-                table, None, work, path, escapes, None,
+                table, None, work, path, escapes, None, space,
             )  # fmt: skip
             if not (known or np.isnan(value)):
                 log_z[b] = value + shift
@@ -165,11 +166,21 @@ def _sentences(
         if wanted and not (found and n > 0):
             weights[:] = 0.0
         elif wanted:
-            _normalise(weights, escapes[0], n, logs, inverse_totals, weights)
+            _normalise(weights, escapes[0], n, logs, totals, inverse_totals, weights)
             _clear(weights, n)
         elif len(kept_tables) > 0 and n > 0 and found and not logs and np.all(core[1 : n + 1]):
             pack(table, n, watch, kept_tables[b])
             resume[b] = _WATCHED if watch else _PLAIN
+
+
+@part
+def _workspace(levels: int, rows: int, columns: int) -> tuple[Floats, Floats, Floats]:
+    """Tables, escapes and work, all rows of which begin with a cache line."""
+    table = aligned(levels * 2 * rows * columns).reshape(levels, 2 * rows, columns)
+    escapes = aligned(2 * rows * 2 * columns).reshape(2, rows, 2 * columns)
+    work = aligned(WORK_ROWS * columns).reshape(WORK_ROWS, columns)
+    work[:] = 0.0
+    return table, escapes, work
 
 
 @part
@@ -197,31 +208,34 @@ def _slopes(
     """Sentences start..stop: log Z, marginals and their derivatives."""
     nodes = scores.shape[1]
     levels, rows, columns = table_shape(nodes)
-    table, d_table = np.zeros((levels, rows, columns)), np.zeros((levels, rows, columns))
-    escapes, d_escapes = np.zeros((2, rows, 2 * columns)), np.zeros((2, rows, 2 * columns))
-    work, path = np.zeros((WORK_ROWS, columns)), np.zeros((3, levels), dtype=np.int64)
+    table, escapes, work = _workspace(levels, rows, columns)
+    # Less than `table` in all: glibc gives memory back to the system once twice the largest array is free.
+    d_table, d_escapes = np.empty((levels, rows, columns)), np.empty((2, rows, 2 * columns))
+    space, path = lane_space(levels, nodes), np.zeros((3, levels), dtype=np.int64)
     weights = np.empty((nodes, nodes))
     words = np.empty(nodes, dtype=np.int64)
     core = np.empty(nodes, dtype=np.bool_)
-    scale, inverse_totals = np.empty(nodes), np.empty(nodes)
+    scale, totals, inverse_totals = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for b in range(start, stop):
         n = lengths[b]
+        _clear(mu[b], n)
+        _clear(slope[b], n)
         if n == 0:
             continue
         linear, watch, shift = find_scale(scores[b], n, single_root, scale)
         if not find_core(scores[b], n, single_root and watch, words, core):
-            log_z[b] = -np.inf
+            log_z[b], mu[b], slope[b] = -np.inf, 0.0, 0.0
             continue
         if linear:
             # Derivatives are not watched themselves: the same walk without them tells whether linear numbers hold.
             fill_weights(scores[b], n, single_root, False, scale, core, weights)
             value, safe = _tree_sum(
                 weights, None, b, n, single_root, False, watch, False, True, words, core,
-                table, None, work, path, escapes, None,
+                table, None, work, path, escapes, None, space,
             )  # fmt: skip
             linear = safe and not np.isnan(value)
         if linear and np.all(core[1 : n + 1]):
-            _normalise(weights, escapes[0], n, False, inverse_totals, mu[b])
+            _normalise(weights, escapes[0], n, False, totals, inverse_totals, mu[b])
             if most_visits(weights, escapes[0], inverse_totals, n, single_root) <= MOST_VISITS:
                 slopes_by_products(weights, f[b], escapes[0], inverse_totals, n, single_root, d_table, mu[b], slope[b])
                 log_z[b] = value + shift
@@ -231,15 +245,16 @@ def _slopes(
             fill_weights(scores[b], n, single_root, logs, scale, core, weights)
             value, _ = _tree_sum(
                 weights, f, b, n, single_root, logs, False, False, True, words, core,
-                table, d_table, work, path, escapes, d_escapes,
+                table, d_table, work, path, escapes, d_escapes, space,
             )  # fmt: skip
             if not np.isnan(value):
                 break
             logs = True
         log_z[b] = value + shift
         if value == -np.inf:
+            mu[b], slope[b] = 0.0, 0.0
             continue
-        _normalise(weights, escapes[0], n, logs, inverse_totals, mu[b])
+        _normalise(weights, escapes[0], n, logs, totals, inverse_totals, mu[b])
         _normalise_slopes(weights, f[b], escapes[0], d_escapes[0], n, logs, mu[b], slope[b])
 
 
@@ -262,6 +277,7 @@ def _tree_sum(
     path: Ints,
     escapes: Floats,
     d_escapes: Floats | None,
+    space: LaneSpace,
 ) -> tuple[float, bool]:
     """log Z of the scaled weights, nan if a watched factor left the safe range; escapes[0, h - 1, m - 1], if `wanted`,
     and whether theirs stayed in it. `begun` is as in `solve`.
@@ -283,9 +299,13 @@ def _tree_sum(
             _load_slopes(weights, f[b], n, words, count, core, inside, logs, d_table[0])
         multi_root = not (single_root and inside)
         place = 0 if count == n else 1
-        log_z, low_of_z, low, high = solve(
-            table, d_table, count, multi_root, logs, watch, begun, wanted, work, path, escapes, d_escapes, place
-        )
+        low_of_z, low, high = 1.0, 1.0, 1.0
+        if d_table is None and not (logs or watch):
+            log_z = solve_plain(table, count, multi_root, begun, wanted, work, escapes[place], space)
+        else:
+            log_z, low_of_z, low, high = solve(
+                table, d_table, count, multi_root, logs, watch, begun, wanted, work, path, escapes, d_escapes, place
+            )
         if not (logs or (low_of_z >= SMALLEST_FACTOR and np.isfinite(log_z))):
             return np.nan, False
         all_safe = all_safe and low >= SMALLEST_FACTOR and high <= _LARGEST_FACTOR
@@ -384,8 +404,10 @@ def _store(
 
 
 @part
-def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floats, mu: Floats) -> None:
-    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: `totals` holds what it took."""
+def _normalise(
+    weights: Floats, escape: Floats, n: int, logs: bool, totals: Floats, inverse: Floats, mu: Floats
+) -> None:
+    """P(h -> m) from weights and escapes [head, modifier], column by column; linear: and the totals' inverses."""
     if logs:
         for m in range(1, n + 1):
             total = weights[0, m]
@@ -405,10 +427,11 @@ def _normalise(weights: Floats, escape: Floats, n: int, logs: bool, totals: Floa
             mu[h, m] = weights[h, m] * escape[h - 1, m - 1]
             totals[m] += mu[h, m]
     for m in range(1, n + 1):
-        totals[m] = 1.0 / totals[m]
+        inverse[m] = 1.0 / totals[m]
     for h in range(n + 1):
         for m in range(1, n + 1):
-            mu[h, m] *= totals[m]
+            # What is certain is exactly so: a number times its inverse need not be 1.
+            mu[h, m] = 1.0 if mu[h, m] == totals[m] else mu[h, m] * inverse[m]
 
 
 @part
