@@ -156,9 +156,14 @@ def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str
 def learn_coder(data: TrainingData, sentences: Sequence[Sentence], classes: int) -> Coder:
     """The numbering of these sentences' words and of the text's; up to so many coarse tags where they have none."""
     tag_classes = NO_CLASSES
-    if classes and all(fine_tags(sentence) == sentence.upos for sentence in sentences):
+    if classes and not has_coarse_tags(sentences):
         tag_classes = TagClasses.learn([(s.upos, s.heads) for s in sentences if s.heads is not None], classes)
     return Coder.learn(chain(sentences, data.text), data.clusters, tag_classes)
+
+
+def has_coarse_tags(sentences: Iterable[Sentence]) -> bool:
+    """Whether the coarse tags are others than the fine ones."""
+    return any(fine_tags(sentence) != sentence.upos for sentence in sentences)
 
 
 def label_names(sentences: Sequence[Sentence]) -> tuple[str, ...]:
