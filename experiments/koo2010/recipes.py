@@ -27,11 +27,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "fine": {},
     "runs": {"runs": 3},
     "large-c": {"c": 1000.0},
-    "loose-pruning": {"prune_threshold": 1e-4},
-    "dual": {"decoding": "dual"},
     "classes-10": {"tag_classes": 10},
     "classes-14": {"tag_classes": 14},
-    "coarse-tables": COARSE,
     "coarse": {**COARSE, "tag_classes": 14},
     "coarse-20": {**COARSE, "tag_classes": 20},
 }

@@ -77,6 +77,7 @@ class Settings:
 
     `c` is the papers' C: the margin, or the weight of the data against w·w/2. `labels` are chosen `after` the tree (the
     default of the perceptrons), jointly with it (`joint`, the default of the learners by marginals), or not at all.
+    Where the coarse tags are the fine ones, `tag_classes` are learnt instead (`headway.features.tag_classes`).
     With several `runs`, which differ in the order of the sentences, the weights are averaged. On several `shards`, the
     perceptrons mix their weights (`headway.learning.parameter_mixing`), and `eg` takes another way to the optimum; the
     other learners find what they find on one.
