@@ -25,7 +25,6 @@ SETTINGS = {"model": "grandsibling", "learner": "margin", "c": 300.0, "epochs": 
 COARSE = {"templates": "standard+coarse", "parts": "grandsibling+grandsibling_coarse"}
 RECIPES: dict[str, dict[str, Any]] = {
     "fine": {},
-    "runs": {"runs": 3},
     "large-c": {"c": 1000.0},
     "classes-10": {"tag_classes": 10},
     "classes-14": {"tag_classes": 14},
