@@ -25,6 +25,7 @@ from headway.models.higher_order_model import HigherOrderModel
 from headway.models.protocol import Options
 from headway.parallel import SERIAL
 from headway.pipeline import Parser
+from headway.training.data import has_coarse_tags
 from headway.treebank import is_projective
 from headway_papers import koo2010, koo2010_figures, koo2010_solvers
 from headway_papers.corpora import Corpus
@@ -372,6 +373,24 @@ def test_without_matplotlib_it_says_so_first(data: Path, tmp_path: Path, monkeyp
 
 def test_models_have_settings_and_rows_of_the_paper() -> None:
     assert set(koo2010.SETTINGS) == set(koo2010.PAPER) == set(koo2010_solvers.PAPER)
+
+
+def test_grand_siblings_learn_coarse_tags_where_a_treebank_has_none(output: Path, data: Path) -> None:
+    corpus = Corpus.read(data, "danish")
+    assert not has_coarse_tags(corpus.train)
+    for order, classes in (("sibling", 0), ("grandsibling", 14)):
+        assert cell(output, f"table1/danish-{order}")["signature"]["settings"]["tag_classes"] == classes
+        assert bool(model_of(output, f"danish-{order}").coder.tag_classes.classes) == bool(classes)
+    coarse = [replace(sentence, upos=tuple("X" for _ in sentence.forms)) for sentence in corpus.train]
+    settings = koo2010._settings(replace(corpus, train=coarse), "grandsibling", koo2010.QUICK)
+    assert (settings["tag_classes"], settings["templates"], settings["parts"]) == (0, "standard", "grandsibling")
+
+
+def test_of_the_committed_models_the_swedish_one_has_learnt_coarse_tags() -> None:
+    cells = [path for path in (COMMITTED / "table1").glob("*.json") if "tag_classes" in path.read_text("utf-8")]
+    assert [path.stem for path in cells] == ["swedish-grandsibling"]
+    settings = json.loads(cells[0].read_text("utf-8"))["signature"]["settings"]
+    assert {name: settings[name] for name in koo2010.WITHOUT_COARSE_TAGS} == koo2010.WITHOUT_COARSE_TAGS
 
 
 def test_only_the_cells_asked_for_are_computed(output: Path, data: Path, tmp_path: Path) -> None:

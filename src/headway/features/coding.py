@@ -22,6 +22,7 @@ from headway.arrays import Ints
 from headway.errors import TemplateError
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.numbering import Codes, ValuesOf, codes_of, numbered, values_seen, word_columns
+from headway.features.tag_classes import NO_CLASSES, TagClasses
 from headway.features.templates import FIELDS, LARGEST_OFFSET
 from headway.treebank import Sentence
 
@@ -74,14 +75,23 @@ class Coded:
 
 @dataclass(frozen=True, repr=False)
 class Coder:
-    """The numbering of every field's values, `fields[name][value]`, and of single features, `feats[feature]`."""
+    """The numbering of every field's values, `fields[name][value]`, and of single features, `feats[feature]`.
+
+    Tags that have a class (`headway.features.tag_classes`) have it for their coarse tag.
+    """
 
     fields: Mapping[str, Mapping[str, int]]
     feats: Mapping[str, int]
     clusters: Clusters = NO_CLUSTERS
+    tag_classes: TagClasses = NO_CLASSES
 
     @classmethod
-    def learn(cls, sentences: Iterable[Sentence], clusters: Clusters = NO_CLUSTERS) -> Coder:
+    def learn(
+        cls,
+        sentences: Iterable[Sentence],
+        clusters: Clusters = NO_CLUSTERS,
+        tag_classes: TagClasses = NO_CLASSES,
+    ) -> Coder:
         """Number the values seen, in the order they are first seen.
 
         >>> coder = Coder.learn([Sentence.from_words(["a", "b", "a"], upos=["X", "Y", "X"])])
@@ -90,16 +100,22 @@ class Coder:
         """
         words = list(dict.fromkeys(_words(sentences)))
         feats = dict.fromkeys(chain.from_iterable(single_features(feats) for *_, feats in words))
-        return cls.from_values(values_seen(words, _values_of(clusters), FIELDS), list(feats), clusters)
+        fields = values_seen(words, _values_of(clusters, tag_classes), FIELDS)
+        return cls.from_values(fields, list(feats), clusters, tag_classes)
 
     @classmethod
     def from_values(
-        cls, fields: Mapping[str, Sequence[str]], feats: Sequence[str], clusters: Clusters = NO_CLUSTERS
+        cls,
+        fields: Mapping[str, Sequence[str]],
+        feats: Sequence[str],
+        clusters: Clusters = NO_CLUSTERS,
+        tag_classes: TagClasses = NO_CLASSES,
     ) -> Coder:
         """The coder that numbers these values in this order, as a saved model lists them."""
         if set(fields) != set(FIELDS) or not set(map(type, chain(feats, *fields.values()))) <= {str}:
             raise TemplateError(f"a coder needs text values for the fields {', '.join(FIELDS)}")
-        return cls({field: numbered(fields[field], _FIRST) for field in FIELDS}, numbered(feats, 0), clusters)
+        numbers = {field: numbered(fields[field], _FIRST) for field in FIELDS}
+        return cls(numbers, numbered(feats, 0), clusters, tag_classes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -116,7 +132,8 @@ class Coder:
         words = word_columns(roots + 1, lengths)
         codes = np.zeros((len(self.fields), total), np.int32)
         codes[:, roots] = ROOT
-        codes[:, words] = codes_of(_words(sentences), _values_of(self.clusters), self.fields.values(), UNKNOWN)
+        values_of = _values_of(self.clusters, self.tag_classes)
+        codes[:, words] = codes_of(_words(sentences), values_of, self.fields.values(), UNKNOWN)
         return Coded(CodedNodes(codes, *self._feats(sentences, words, total)), roots, lengths)
 
     def _feats(self, sentences: Sequence[Sentence], words: Ints, total: int) -> tuple[Codes, Codes]:
@@ -172,13 +189,14 @@ def _words(sentences: Iterable[Sentence]) -> Iterator[_Word]:
     return chain.from_iterable(zip(s.forms, s.lemmas, s.upos, s.xpos, s.feats, strict=True) for s in sentences)
 
 
-def _values_of(clusters: Clusters) -> ValuesOf[_Word]:
+def _values_of(clusters: Clusters, tag_classes: TagClasses) -> ValuesOf[_Word]:
     """The values of a word's FIELDS, in their order."""
 
     def values(word: _Word) -> Sequence[str]:
         form, lemma, upos, xpos, feats = word
         lower, tag, path = form.lower(), _fine_tag(upos, xpos), clusters.path(form)
         of_form = (form, lower, lemma, lower if lemma == "_" else lemma, form[:PREFIX], form[-SUFFIX:], shape(form))
-        return (*of_form, upos, tag, feats, f"{tag}/{feats}", path, path[:6], path[:4])
+        coarse = tag_classes.classes.get(tag, upos)
+        return (*of_form, coarse, tag, feats, f"{tag}/{feats}", path, path[:6], path[:4])
 
     return values

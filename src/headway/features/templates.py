@@ -29,6 +29,8 @@ The tables that come with Headway are `tables/*.txt`: `mcdonald2005` is the feat
 that koo2007 (section 6.1) builds on; `mcdonald2006` is MSTParser's for CoNLL-X; `standard` is what
 `headway train` uses; `label` are the templates that choose a label for an arc. `sibling` and `grandsibling` are for
 parts of two and three arcs, after Carreras 2007, beside the arcs' own; `tree_label` is for labels, beside `label`.
+`coarse` and `grandsibling_coarse` have coarse tags where `standard` and `grandsibling` have fine ones, and are read
+with them: `standard+coarse`.
 """
 
 from __future__ import annotations
@@ -109,12 +111,15 @@ def table_text(name: str) -> str:
 
 
 def load_templates(name: str) -> tuple[Template, ...]:
-    """The templates of a table that comes with Headway, by name, or of a file.
+    """The templates of a table that comes with Headway, by name, or of a file; of several tables, joined by +.
 
     >>> len(load_templates("mcdonald2005")) > 40
     True
+    >>> set(load_templates("standard+coarse")) == {*load_templates("standard"), *load_templates("coarse")}
+    True
     """
-    return parse_templates(table_text(name), name)
+    names = [name] if Path(name).is_file() else name.split("+")
+    return tuple(dict.fromkeys(template for each in names for template in parse_templates(table_text(each), each)))
 
 
 def roles(template: Template) -> frozenset[str]:

@@ -16,6 +16,7 @@ from headway.features.blocks import Block, Weights
 from headway.features.clusters import Clusters
 from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
+from headway.features.tag_classes import TagClasses
 from headway.features.templates import parse_templates
 from headway.models.labeller import ROLES, AfterLabels, LabelScorer
 from headway.models.root_labels import roots_of
@@ -52,14 +53,18 @@ def without_folders(settings: Mapping[str, Any]) -> Data:
 
 
 def coder_data(coder: Coder) -> Data:
-    """The numbering of words and tags, and the clusters behind it."""
+    """The numbering of words and tags, and the clusters and classes behind it."""
     fields = {name: list(values) for name, values in coder.fields.items()}
-    return {"coder": {"fields": fields, "feats": list(coder.feats)}, "clusters": coder.clusters.to_data()}
+    learnt = coder.tag_classes.classes
+    classes = {"tag_classes": dict(learnt)} if learnt else {}
+    return {"coder": {"fields": fields, "feats": list(coder.feats), **classes}, "clusters": coder.clusters.to_data()}
 
 
 def coder_of(data: Mapping[str, Any]) -> Coder:
     """The coder that was saved."""
-    return Coder.from_values(data["coder"]["fields"], data["coder"]["feats"], Clusters.from_data(data["clusters"]))
+    coder = data["coder"]
+    classes = TagClasses.from_data(coder.get("tag_classes", {}))
+    return Coder.from_values(coder["fields"], coder["feats"], Clusters.from_data(data["clusters"]), classes)
 
 
 def required_columns(coder: Coder) -> frozenset[str]:

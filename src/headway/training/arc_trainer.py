@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from headway.models.tree_decoder import BATCH_CELLS, TreeDecoder
 from headway.parallel import Workers
 from headway.saved_values import number
 from headway.training.arc_problem import ArcProblem, PartialArcProblem
-from headway.training.data import CodedTrees, TrainingData, checksum, code_trees, label_names
+from headway.training.data import CodedTrees, TrainingData, checksum, code_trees, label_names, learn_coder
 from headway.training.development import EXPONENTS, ArcDevelopment, arc_development
 from headway.training.labels import train_labels
 from headway.training.learners import latent_learner_of, learner_of, require_fit
@@ -114,7 +113,7 @@ def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPrepara
     out.
     """
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
-    coder = Coder.learn(chain(sentences, data.text), data.clusters)
+    coder = learn_coder(data, sentences, settings.tag_classes)
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial and not is_latent(settings):

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from headway.arrays import Ints, TreeClass
 from headway.errors import ArgumentError, TrainingError, TreebankError
 from headway.features.clusters import NO_CLUSTERS, Clusters
-from headway.features.coding import Coded, Coder
+from headway.features.coding import Coded, Coder, fine_tags
+from headway.features.tag_classes import NO_CLASSES, TagClasses
 from headway.treebank import Sentence, projectivise, read_treebank, require_partial_tree, require_tree
 
 Source = str | os.PathLike[str] | Iterable[Sentence]
@@ -149,6 +151,19 @@ def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str
             numbers = [number.get(str(label), 0) for label in sentence.labels[1:]]
             chosen[i, 1 : len(sentence) + 1] = np.where(sentence.heads[1:] >= 0, numbers, -1)
     return CodedTrees(coder.code(sentences), heads, chosen)
+
+
+def learn_coder(data: TrainingData, sentences: Sequence[Sentence], classes: int) -> Coder:
+    """The numbering of these sentences' words and of the text's; up to so many coarse tags where they have none."""
+    tag_classes = NO_CLASSES
+    if classes and not has_coarse_tags(sentences):
+        tag_classes = TagClasses.learn([(s.upos, s.heads) for s in sentences if s.heads is not None], classes)
+    return Coder.learn(chain(sentences, data.text), data.clusters, tag_classes)
+
+
+def has_coarse_tags(sentences: Iterable[Sentence]) -> bool:
+    """Whether the coarse tags are others than the fine ones."""
+    return any(fine_tags(sentence) != sentence.upos for sentence in sentences)
 
 
 def label_names(sentences: Sequence[Sentence]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from headway.models.scorer import Trained
 from headway.parallel import Workers
 from headway.training.arc_problem import ArcProblem
 from headway.training.arc_trainer import fill_in_heads
-from headway.training.data import CodedTrees, TrainingData, code_trees, label_names
+from headway.training.data import CodedTrees, TrainingData, code_trees, label_names, learn_coder
 from headway.training.development import PartDevelopment
 from headway.training.labels import train_labels
 from headway.training.learners import learner_of, require_fit
@@ -120,7 +120,7 @@ class PartPreparation:
 def prepare_parts(data: TrainingData, settings: Settings, run: Run) -> PartPreparation:
     """Number the words, train the pruner, size the features from the trees, code the sentences."""
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
-    coder = Coder.learn(sentences, data.clusters)
+    coder = learn_coder(data, sentences, settings.tag_classes)
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial:

@@ -65,7 +65,8 @@ RULED = ("arc", NEURAL)  # the models that rules can train
 
 # What only linear models have, and what only networks have.
 _OF_LINEAR = (
-    *("clusters", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser", "runs", "shards"),
+    *("clusters", "tag_classes", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser"),
+    *("runs", "shards"),
 )
 _OF_NETWORKS = ("encoder", "batch", "rate", "encoder_rate", "dropout", "smoothing", "teacher", "device")
 
@@ -76,6 +77,7 @@ class Settings:
 
     `c` is the papers' C: the margin, or the weight of the data against w·w/2. `labels` are chosen `after` the tree (the
     default of the perceptrons), jointly with it (`joint`, the default of the learners by marginals), or not at all.
+    Where the coarse tags are the fine ones, `tag_classes` are learnt instead (`headway.features.tag_classes`).
     With several `runs`, which differ in the order of the sentences, the weights are averaged. On several `shards`, the
     perceptrons mix their weights (`headway.learning.parameter_mixing`), and `eg` takes another way to the optimum; the
     other learners find what they find on one.
@@ -114,14 +116,20 @@ class Settings:
     clusters: str | None = setting(
         None, "Word clusters for the features: each line has bits, a tab and a word.", metavar="FILE"
     )
+    tag_classes: int = setting(
+        0,
+        "Learn N coarse tags for the features, where the treebank's own are its fine ones; 0: none.",
+        metavar="N",
+        minimum=0,
+    )
     templates: str = setting(
         "standard",
-        "Feature templates: standard, mcdonald2005, mcdonald2006, rules, or a file.",
+        "Feature templates: standard, coarse, mcdonald2005, mcdonald2006, rules, a file, or several joined by +.",
         metavar="NAME|FILE",
     )
     parts: str | None = setting(
         None,
-        "Templates of siblings and grandparents: sibling, grandsibling, or a file.",
+        "Templates of siblings and grandparents: sibling, grandsibling, a file, or several joined by +.",
         metavar="NAME|FILE",
         default="by model",
     )
