@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from headway.inference import log_partition, marginals
-from headway.inference.escape_walks import BLOCK, FEW_WORDS
+from headway.inference.escape_walks import FEW_WORDS
 from headway.inference.jit import kernel
-from headway.inference.lanes import fill, first_lanes, load_row, store_row, total
+from headway.inference.lanes import LANES, fill, first_lanes, load_row, store_row, total
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,11 +95,11 @@ def _mixed(a: Floats, i: int, j: int, count: int, out: Floats) -> float:
     return total(x)
 
 
-@pytest.mark.parametrize("count", range(-1, BLOCK + 2))
+@pytest.mark.parametrize("count", range(-1, LANES + 2))
 def test_lanes_of_a_row(count: int) -> None:
     a, out = np.arange(60.0).reshape(3, 20), np.zeros((3, 20))
-    own = [a[1, 5 + lane] if lane < count else -1.0 for lane in range(BLOCK)]
+    own = [a[1, 5 + lane] if lane < count else -1.0 for lane in range(LANES)]
     assert _mixed(a, 1, 5, count, out) == sum(own)
     expected = np.zeros((3, 20))
-    expected[1, 5 : 5 + BLOCK] = 2.0 * np.array(own)
+    expected[1, 5 : 5 + LANES] = 2.0 * np.array(own)
     np.testing.assert_array_equal(out, expected)

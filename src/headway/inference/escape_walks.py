@@ -22,6 +22,9 @@ cycle.
 Divide and conquer: the columns of one half need the other half eliminated; table[level + 1] holds what that left.
 Where nothing has to be watched, `blocked_walks` takes the same steps in another order.
 
+Loops run over whole blocks of `LANES` numbers, so that none is left over for scalar code. What lies beyond a row's end
+may be anything, nan that another sentence has left too: sums leave it out, and all else keeps it in its column.
+
 The file is longer than most: the four variants are the same elimination step by step, and are easiest to check side by
 side.
 """
@@ -33,7 +36,8 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.inference.fast_exp import fast_exp
 from headway.inference.jit import ordered_part, part
-from headway.inference.lanes import Lanes, fill, first_lanes, load_row, store_row, total
+from headway.inference.lane_product import product
+from headway.inference.lanes import LANES, fill, first_lanes, load_row, store_row, total
 
 # Words are eliminated four at a time.
 PANEL = 4
@@ -42,15 +46,11 @@ FEW_WORDS = 6
 # Rows of workspace: a panel that is watched, the pivots d_k, and those that are not asked for.
 WORK_ROWS = PANEL + 2
 
-# Loops run over whole blocks of this many numbers, so that none is left over for scalar code. What lies beyond a row's
-# end may be anything, nan that another sentence has left too: sums leave it out, and all else keeps it in its column.
-BLOCK = 8
-
 
 @part
 def padded(count: int) -> int:
     """`count` rounded up to whole blocks: the width that tables and workspace must have."""
-    return (count + BLOCK - 1) // BLOCK * BLOCK
+    return (count + LANES - 1) // LANES * LANES
 
 
 @part
@@ -69,7 +69,7 @@ def packed_size(nodes: int) -> int:
     less than half of this. But glibc gives memory back to the system once twice the largest array is free, and takes it
     again page by page, which would take longer than all the rest.
     """
-    return 2 * nodes * (nodes + BLOCK)
+    return 2 * nodes * (nodes + LANES)
 
 
 @part
@@ -179,7 +179,7 @@ def copy_words(rows: Floats, at: int, first: int, keep: int, size: int, to: int)
     """Copy the table of `size` words at row `at` to row `to`, so that the `keep` words from `first` on come first."""
     if first == 0:
         for i in range(size):
-            for j in range(0, size + 1, BLOCK):
+            for j in range(0, size + 1, LANES):
                 store_row(rows, to + i, j, load_row(rows, at + i, j))
         return
     if at < 0 or first < 0 or keep < 0 or to < 0:  # never: tells the compiler that no index counts from the end
@@ -287,7 +287,7 @@ def leave_panel(
     k1, k2, k3 = k0 - 1 if two else k0, k0 - 2 if three else k0, k0 - 3 if four else k0
     zero = fill(0.0)
     v0, v1, v2, v3 = zero, zero, zero, zero
-    for j in range(0, rest + 1, BLOCK):
+    for j in range(0, rest + 1, LANES):
         root, own = 0 if multi_root or j > 0 else 1, rest + 1 - j
         v0 = v0 + first_lanes(root, zero, first_lanes(own, load_row(rows, k0, j), zero))
         v1 = v1 + first_lanes(root, zero, first_lanes(own, load_row(rows, k1, j), zero))
@@ -320,7 +320,7 @@ def leave_panel(
     d3 = s3 + f32 * s2
     u3 = 1.0 / d3
 
-    for j in range(0, rest + 1, BLOCK):
+    for j in range(0, rest + 1, LANES):
         own = rest + 1 - j
         x0 = first_lanes(own, load_row(rows, k0, j), zero)
         x1 = first_lanes(own, load_row(rows, k1, j), zero) + fill(f10) * x0
@@ -370,13 +370,13 @@ def update(rows: Floats, at: int, top: int, rest: int) -> None:
         x0, x1, x2, x3 = _factors(rows, i, top, rest)
         u0, u1, u2, u3 = fill(x0), fill(x1), fill(x2), fill(x3)
         if i == last:
-            for j in range(0, rest + 1, BLOCK):
+            for j in range(0, rest + 1, LANES):
                 x = load_row(rows, i, j) + u0 * load_row(rows, k0, j) + u1 * load_row(rows, k1, j)
                 store_row(rows, i, j, x + u2 * load_row(rows, k2, j) + u3 * load_row(rows, k3, j))
             return
         y0, y1, y2, y3 = _factors(rows, i + 1, top, rest)
         v0, v1, v2, v3 = fill(y0), fill(y1), fill(y2), fill(y3)
-        for j in range(0, rest + 1, BLOCK):
+        for j in range(0, rest + 1, LANES):
             q0, q1, q2, q3 = load_row(rows, k0, j), load_row(rows, k1, j), load_row(rows, k2, j), load_row(rows, k3, j)
             store_row(rows, i, j, load_row(rows, i, j) + u0 * q0 + u1 * q1 + u2 * q2 + u3 * q3)
             store_row(rows, i + 1, j, load_row(rows, i + 1, j) + v0 * q0 + v1 * q1 + v2 * q2 + v3 * q3)
@@ -406,127 +406,6 @@ def substitute(rows: Floats, at: int, columns: int, keep: int, others: int, size
     while k < size:
         product(rows, at + k, count, 1, keep, k, escape, columns, others, escape, others + k - keep, columns, keep)
         k, count = k + count, PANEL
-
-
-@part
-def product(
-    a: Floats,
-    row: int,
-    count: int,
-    start: int,
-    keep: int,
-    terms: int,
-    b: Floats,
-    near: int,
-    far: int,
-    out: Floats,
-    to: int,
-    columns: int,
-    width: int,
-) -> None:
-    """`width` columns of `count` rows of out, from row `to` on: those of a, from `row` on, times b.
-
-    Row i is the sum over j < terms of a[i, start + j] b[near + j], from j = keep on b[far + j - keep], plus a[i, 0] if
-    it starts with 1. Up to four rows and three blocks of columns at a time, so that each number read takes part in
-    several sums.
-    """
-    if row < 0 or start < 0 or keep < 0 or near < 0 or far < 0 or columns < 0:  # never; see copy_words
-        return
-    m, end = columns, columns + width
-    while m < end:
-        blocks = (end - m + BLOCK - 1) // BLOCK
-        if blocks == 1 or blocks == 2 or blocks == 4:
-            _two_blocks(a, row, count, start, keep, terms, b, near, far, out, to, m, end)
-            m += 2 * BLOCK
-        else:
-            _three_blocks(a, row, count, start, keep, terms, b, near, far, out, to, m, end)
-            m += 3 * BLOCK
-
-
-@part
-def _two_blocks(
-    a: Floats,
-    row: int,
-    count: int,
-    start: int,
-    keep: int,
-    terms: int,
-    b: Floats,
-    near: int,
-    far: int,
-    out: Floats,
-    to: int,
-    m: int,
-    end: int,
-) -> None:
-    r1, r2, r3 = row + (count > 1), row + 2 * (count > 2), row + 3 * (count > 3)
-    x = m + BLOCK if m + BLOCK < end else m
-    a0 = fill(a[row, 0]) if start == 1 else fill(0.0)
-    a1 = fill(a[r1, 0]) if start == 1 else fill(0.0)
-    a2 = fill(a[r2, 0]) if start == 1 else fill(0.0)
-    a3 = fill(a[r3, 0]) if start == 1 else fill(0.0)
-    b0, b1, b2, b3 = a0, a1, a2, a3
-    for first, stop, place in ((0, keep, near), (keep, terms, far - keep)):
-        for j in range(first, stop):
-            u, v = load_row(b, place + j, m), load_row(b, place + j, x)
-            p0, p1 = fill(a[row, start + j]), fill(a[r1, start + j])
-            p2, p3 = fill(a[r2, start + j]), fill(a[r3, start + j])
-            a0, b0 = a0 + p0 * u, b0 + p0 * v
-            a1, b1 = a1 + p1 * u, b1 + p1 * v
-            a2, b2 = a2 + p2 * u, b2 + p2 * v
-            a3, b3 = a3 + p3 * u, b3 + p3 * v
-    _store_rows(out, to, count, m, end, a0, a1, a2, a3)
-    _store_rows(out, to, count, x, end, b0, b1, b2, b3)
-
-
-@part
-def _three_blocks(
-    a: Floats,
-    row: int,
-    count: int,
-    start: int,
-    keep: int,
-    terms: int,
-    b: Floats,
-    near: int,
-    far: int,
-    out: Floats,
-    to: int,
-    m: int,
-    end: int,
-) -> None:
-    r1, r2, r3 = row + (count > 1), row + 2 * (count > 2), row + 3 * (count > 3)
-    x, y = m + BLOCK, m + 2 * BLOCK
-    a0 = fill(a[row, 0]) if start == 1 else fill(0.0)
-    a1 = fill(a[r1, 0]) if start == 1 else fill(0.0)
-    a2 = fill(a[r2, 0]) if start == 1 else fill(0.0)
-    a3 = fill(a[r3, 0]) if start == 1 else fill(0.0)
-    b0, b1, b2, b3 = a0, a1, a2, a3
-    c0, c1, c2, c3 = a0, a1, a2, a3
-    for first, stop, place in ((0, keep, near), (keep, terms, far - keep)):
-        for j in range(first, stop):
-            u, v, w = load_row(b, place + j, m), load_row(b, place + j, x), load_row(b, place + j, y)
-            p0, p1 = fill(a[row, start + j]), fill(a[r1, start + j])
-            p2, p3 = fill(a[r2, start + j]), fill(a[r3, start + j])
-            a0, b0, c0 = a0 + p0 * u, b0 + p0 * v, c0 + p0 * w
-            a1, b1, c1 = a1 + p1 * u, b1 + p1 * v, c1 + p1 * w
-            a2, b2, c2 = a2 + p2 * u, b2 + p2 * v, c2 + p2 * w
-            a3, b3, c3 = a3 + p3 * u, b3 + p3 * v, c3 + p3 * w
-    _store_rows(out, to, count, m, end, a0, a1, a2, a3)
-    _store_rows(out, to, count, x, end, b0, b1, b2, b3)
-    _store_rows(out, to, count, y, end, c0, c1, c2, c3)
-
-
-@part
-def _store_rows(out: Floats, to: int, count: int, m: int, end: int, x0: Lanes, x1: Lanes, x2: Lanes, x3: Lanes) -> None:
-    """A block of `count` rows, from column m on, but nothing at `end` and behind it."""
-    store_row(out, to, m, x0 if m + BLOCK <= end else first_lanes(end - m, x0, load_row(out, to, m)))
-    if count > 1:
-        store_row(out, to + 1, m, x1 if m + BLOCK <= end else first_lanes(end - m, x1, load_row(out, to + 1, m)))
-    if count > 2:
-        store_row(out, to + 2, m, x2 if m + BLOCK <= end else first_lanes(end - m, x2, load_row(out, to + 2, m)))
-    if count > 3:
-        store_row(out, to + 3, m, x3 if m + BLOCK <= end else first_lanes(end - m, x3, load_row(out, to + 3, m)))
 
 
 @part
