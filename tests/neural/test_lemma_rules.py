@@ -54,6 +54,18 @@ def test_the_lemmas_of_training_words_come_back() -> None:
     assert lemmas(DeviceModel.of(ruled, torch.device("cpu")), train) == lemmas(ruled, train)
 
 
+def test_tags_that_the_network_does_not_find_do_not_count() -> None:
+    """A treebank whose words all have one tag teaches none, and the network finds none."""
+    alike = [replace(own, xpos=("X",) * len(own)) for own in TREES]
+    model = model_of("lstm", alike, quantised=False)
+    assert "xpos" not in model.gives
+    tags = [own.columns for own in model.predict(alike, Options(), SERIAL)]
+    train = [replace(own, upos=each["upos"], feats=each["feats"]) for own, each in zip(alike, tags, strict=True)]
+    ruled = with_lemma_rules(model, train, None)
+    verbs = [(own.forms[2], found[2]) for own, found in zip(train, lemmas(ruled, train), strict=True)]
+    assert all(lemma == form[:-1] for form, lemma in verbs)  # "sees"
+
+
 def test_only_lemmas_change() -> None:
     ruled = with_lemma_rules(MODEL, retagged(TREES), None)
     for plain, found in zip(*(model.predict(TREES, Options(), SERIAL) for model in (MODEL, ruled)), strict=True):

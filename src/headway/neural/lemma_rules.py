@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from headway.models.protocol import Options
 from headway.neural.model import NeuralModel
+from headway.neural.targets import NONE
 from headway.parallel import SERIAL, Executor
 from headway.text.lemmatiser import Lemmatiser
 from headway.treebank import Sentence
@@ -20,7 +21,10 @@ def with_lemma_rules(
     model: NeuralModel, train: Sequence[Sentence], dev: Sequence[Sentence] | None, executor: Executor = SERIAL
 ) -> NeuralModel:
     """The model with rules learnt from these sentences; as it was where its edits are better on `dev`, if given."""
-    rules = Lemmatiser.learn(train) if "lemmas" in model.tasks.tags else None
+    # Tags that the network does not find are not there to go by, either: those of a treebank with a single one, say.
+    hidden = [name for name in ("upos", "xpos", "feats") if name not in model.gives]
+    seen = [replace(sentence, **{name: (NONE,) * len(sentence) for name in hidden}) for sentence in train]
+    rules = Lemmatiser.learn(seen) if "lemmas" in model.gives else None
     if rules is None:
         return model
     ruled = replace(model, lemmatiser=rules)
