@@ -12,15 +12,11 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from measure import sentences_of
+
 from headway.neural.lemma_rules import right_lemmas, with_lemma_rules
 from headway.neural.model import NeuralModel
 from headway.pipeline import Parser
-from headway.treebank import Sentence, read_treebank
-from headway_papers.english import OTHER
-
-
-def part_of(folder: Path, part: str) -> list[Sentence]:
-    return list(read_treebank(min(folder.glob(f"*{part}*.conllu*"))))
 
 
 def main() -> None:
@@ -32,9 +28,9 @@ def main() -> None:
     parser = Parser.load(asked.into or asked.model)
     assert isinstance(parser.model, NeuralModel)
     edits = replace(parser.model, lemmatiser=None)
-    dev = part_of(asked.data, "dev")
-    rules = with_lemma_rules(edits, part_of(asked.data, "train"), dev)
-    for name, some in (("EWT dev", dev), ("GUM dev", part_of(asked.data.parent / OTHER, "dev"))):
+    dev = sentences_of(asked.data, "dev")
+    rules = with_lemma_rules(edits, sentences_of(asked.data, "train"), dev)
+    for name, some in (("EWT dev", dev), ("GUM dev", sentences_of(asked.data, "gum_dev"))):
         words = sum(map(len, some))
         before, after = (100 * right_lemmas(model, some) / words for model in (edits, rules))
         print(f"{name}: {before:.2f}% of the lemmas right by edits, {after:.2f}% by what is kept")

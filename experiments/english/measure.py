@@ -24,7 +24,7 @@ PARTS = ("dev", "test", "gum_dev", "scrambled")
 
 
 def sentences_of(data: Path, part: str) -> list[Sentence]:
-    """The treebank's sentences, in random order for "scrambled"."""
+    """A part of the treebank, dev of GUM for "gum_dev", dev with its words in random order for "scrambled"."""
     folder, part = (data.parent / OTHER, "dev") if part == "gum_dev" else (data, part)
     if part == "scrambled":
         return scrambled(sentences_of(data, "dev"))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from measure import sentences_of
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
@@ -31,8 +32,8 @@ from headway.neural.reading import groups_by_size
 from headway.neural.sentence_temperature import SentenceTemperature, doubts_of, means_of
 from headway.parallel import SERIAL
 from headway.pipeline import Parser
-from headway.treebank import Sentence, read_treebank, require_tree
-from headway_papers.english import OTHER, arc_calibration, probabilities, scrambled
+from headway.treebank import Sentence, require_tree
+from headway_papers.english import arc_calibration, probabilities, scrambled
 
 SKIP, FORTY, PENALTY = 3, 40, 1e-4
 SEED_OF_TRAINING, SEED_OF_FIT = 5, 1
@@ -141,8 +142,7 @@ def main() -> None:
     parser = Parser.load(asked.into or asked.model)
     model = parser.model
     assert isinstance(model, NeuralModel)
-    train, dev = (list(read_treebank(min(asked.data.glob(f"*{part}*.conllu*")))) for part in ("train", "dev"))
-    other = list(read_treebank(min((asked.data.parent / OTHER).glob("*dev*.conllu*"))))
+    train, dev, other = (sentences_of(asked.data, part) for part in ("train", "dev", "gum_dev"))
     some = train[::SKIP]
     direction, bias = discriminator(
         *(seen(model, each, trees=False).means for each in (some, in_random_order(some, SEED_OF_TRAINING)))
