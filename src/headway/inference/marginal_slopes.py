@@ -33,8 +33,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Floats
-from headway.inference.escape_walks import PANEL, padded, product
+from headway.inference.escape_walks import PANEL, padded
 from headway.inference.jit import part
+from headway.inference.lane_product import product
 
 MOST_VISITS = 300.0
 

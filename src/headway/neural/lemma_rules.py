@@ -6,7 +6,7 @@ A network that chooses an edit for every word in its context cuts endings off ir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from headway.models.protocol import Options
@@ -21,16 +21,25 @@ def with_lemma_rules(
     model: NeuralModel, train: Sequence[Sentence], dev: Sequence[Sentence] | None, executor: Executor = SERIAL
 ) -> NeuralModel:
     """The model with rules learnt from these sentences; as it was where its edits are better on `dev`, if given."""
-    # Tags that the network does not find are not there to go by, either: those of a treebank with a single one, say.
-    hidden = [name for name in ("upos", "xpos", "feats") if name not in model.gives]
-    seen = [replace(sentence, **{name: (NONE,) * len(sentence) for name in hidden}) for sentence in train]
-    rules = Lemmatiser.learn(seen) if "lemmas" in model.gives else None
+    seen = (_as_tagged(sentence, model.gives) for sentence in train)
+    rules = Lemmatiser.learn(list(seen)) if "lemmas" in model.gives else None
     if rules is None:
         return model
     ruled = replace(model, lemmatiser=rules)
     if dev is None or right_lemmas(ruled, dev, executor) >= right_lemmas(model, dev, executor):
         return ruled
     return model
+
+
+def _as_tagged(sentence: Sentence, gives: Set[str]) -> Sentence:
+    """Without the tags that the network does not find (a treebank may have just one): rules cannot go by them."""
+    nothing = (NONE,) * len(sentence)
+    return replace(
+        sentence,
+        upos=sentence.upos if "upos" in gives else nothing,
+        xpos=sentence.xpos if "xpos" in gives else nothing,
+        feats=sentence.feats if "feats" in gives else nothing,
+    )
 
 
 def right_lemmas(model: NeuralModel, gold: Sequence[Sentence], executor: Executor = SERIAL) -> int:
