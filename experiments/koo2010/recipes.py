@@ -30,9 +30,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "classes-14": {"tag_classes": 14},
     "coarse": {**COARSE, "tag_classes": 14},
     "coarse-20": {**COARSE, "tag_classes": 20},
-    "third": {"parts": "grandsibling+trisibling"},
-    "third-grand": {"parts": "grandsibling+trisibling+grandtrisibling"},
-    "coarse-third": {**COARSE, "parts": f"{COARSE['parts']}+trisibling", "tag_classes": 14},
 }
 FOUND = Path(__file__).with_name("recipes.json")
 

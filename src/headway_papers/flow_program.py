@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import ArgumentError, NoTreeError
+from headway.errors import NoTreeError
 from headway.inference.batch import as_batch
 from headway.inference.head_automata import GrandSiblingParts, SiblingParts, arcs_of_tree, count_parts
 from headway.inference.spanning_tree import argmax
@@ -76,8 +76,6 @@ def solve(
     ([-1, 2, 0], 5.0, True)
     """
     require_highspy()
-    if any(kind.neighbours > 2 for kind in parts.by_kind):
-        raise ArgumentError("the flow program knows pairs of siblings only; leave parts of three siblings out")
     these = parts.candidates
     if these.n == 0:
         return FlowSolution(np.array([-1]), 0.0, 0.0, True, True, np.zeros(0))

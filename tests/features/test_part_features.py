@@ -312,7 +312,7 @@ def test_no_templates() -> None:
         ("hsm", "g.form h.form", "g.form h.form | -: not a template over h, s, m, without feat"),
         ("hm", "b.form", "not a template over h, m, without feat"),
         ("hm", "h.form m.feat", "not a template over h, m, without feat"),
-        ("hbm", "h.form", "hbm: roles are some of h, m, s, g, n, c, d, r, each once"),
+        ("hbm", "h.form", "hbm: roles are some of h, m, s, g, n, c, d, each once"),
         ("hmm", "h.form", "each once"),
     ],
 )

@@ -1,9 +1,8 @@
 """Every tree over up to seven words and the parts it has, as tables: the best tree of a class is one sum over rows.
 
 Nothing is shared with the library. A part is a cell of a dense array: arcs [h, m], siblings [h, s, m] with s = h before
-the first child and m = h after the last, grandparents [g, h, m], grand_siblings [g, h, s, m], tri_siblings [h, r, s, m]
-with r = h before the first. A table has a row for each tree and a column for each place a part may have; the cell after
-the array's last stands for "no part here".
+the first child and m = h after the last, grandparents [g, h, m], grand_siblings [g, h, s, m]. A table has a row for
+each tree and a column for each place a part may have; the cell after the array's last stands for "no part here".
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-KINDS = ("arcs", "siblings", "grandparents", "grand_siblings", "tri_siblings")
+KINDS = ("arcs", "siblings", "grandparents", "grand_siblings")
 
 
 @cache
@@ -61,7 +60,7 @@ def _cells(n: int, projective: bool, single_root: bool, kind: str) -> NDArray[np
 
 
 def _order(kind: str) -> int:
-    return {"arcs": 2, "siblings": 3, "grandparents": 3, "grand_siblings": 4, "tri_siblings": 4}[kind]
+    return {"arcs": 2, "siblings": 3, "grandparents": 3, "grand_siblings": 4}[kind]
 
 
 def _columns(heads: Ints, kind: str) -> list[Ints]:
@@ -72,26 +71,23 @@ def _columns(heads: Ints, kind: str) -> list[Ints]:
     for m in range(1, size):
         h = heads[:, m]
         g = np.take_along_axis(heads, h[:, None], axis=1)[:, 0]
-        s = _before(heads, np.full(len(heads), m))
+        s = _before(heads, m)
         if kind == "arcs":
             columns.append(h * size + m)
         elif kind == "siblings":
             columns.append((h * size + s) * size + m)
         elif kind == "grandparents":
             columns.append(np.where(h > 0, (g * size + h) * size + m, nothing))
-        elif kind == "tri_siblings":
-            r = _before(heads, s)
-            columns.append(np.where(s != h, ((h * size + r) * size + s) * size + m, nothing))
         else:
             columns.append(np.where(h > 0, ((g * size + h) * size + s) * size + m, nothing))
-    if "siblings" in kind:
+    if kind in ("siblings", "grand_siblings"):
         columns += [_ends(heads, h, side, kind, nothing) for h in range(size) for side in (-1, 1)]
     return columns
 
 
-def _before(heads: Ints, m: Ints) -> Ints:
-    """The sibling between m and its head that is nearest to m, by tree; the head itself if there is none."""
-    h = np.take_along_axis(heads, m[:, None], axis=1)[:, 0]
+def _before(heads: Ints, m: int) -> Ints:
+    """The sibling between m and its head that is nearest to m; the head itself if there is none."""
+    h = heads[:, m]
     sibling = h.copy()
     for s in range(1, heads.shape[1]):
         between = (heads[:, s] == h) & (np.minimum(h, m) < s) & (s < np.maximum(h, m))
@@ -108,9 +104,6 @@ def _ends(heads: Ints, h: int, side: int, kind: str, nothing: int) -> Ints:
         last[beyond] = m
     if kind == "siblings":
         return np.where(last > 0, (h * size + last) * size + h, nothing)
-    if kind == "tri_siblings":
-        before = _before(heads, np.maximum(last, 0))
-        return np.where(last > 0, ((h * size + before) * size + last) * size + h, nothing)
     if h == 0:
         return np.full(len(heads), nothing)
     return np.where(last > 0, ((heads[:, h] * size + h) * size + last) * size + h, nothing)

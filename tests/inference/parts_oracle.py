@@ -1,9 +1,8 @@
 """Sibling and grand-sibling parts for the tests: random ones, and the best tree under them by enumeration.
 
 Parts are a dictionary of dense arrays: `arcs` [h, m] and `siblings` [h, s, m] and, for grand-siblings, `grandparents`
-[g, h, m] and `grand_siblings` [g, h, s, m] (or None); of third order, `tri_siblings` [h, r, s, m] and
-`grand_tri_siblings` [g, h, r, s, m], if they are there. r == h or s == h is START, m == h is END, -inf
-forbids. Nothing here is shared with the algorithms: a tree is scored by loops over its words.
+[g, h, m] and `grand_siblings` [g, h, s, m] (or None). s == h is START, m == h is END, -inf forbids. Nothing here is
+shared with the algorithms: a tree is scored by loops over its words.
 """
 
 from __future__ import annotations
@@ -31,20 +30,16 @@ def children(heads: Heads, head: int) -> tuple[list[int], list[int]]:
 
 def parts_of(heads: Heads) -> dict[str, list[tuple[int, ...]]]:
     """Every part of a tree, as indices into the dense arrays."""
-    kinds = ("arcs", "siblings", "grandparents", "grand_siblings", "tri_siblings", "grand_tri_siblings")
-    found: dict[str, list[tuple[int, ...]]] = {kind: [] for kind in kinds}
+    found: dict[str, list[tuple[int, ...]]] = {"arcs": [], "siblings": [], "grandparents": [], "grand_siblings": []}
     for h in range(len(heads)):
         for side in children(heads, h):
             outwards = [h, *side, h] if side else []
             pairs = list(pairwise(outwards))
             found["arcs"] += [(h, m) for m in side]
             found["siblings"] += [(h, s, m) for s, m in pairs]
-            triples = list(zip(outwards, outwards[1:], outwards[2:], strict=False))
-            found["tri_siblings"] += [(h, *triple) for triple in triples]
             if h > 0:
                 found["grandparents"] += [(heads[h], h, m) for m in side]
                 found["grand_siblings"] += [(heads[h], h, s, m) for s, m in pairs]
-                found["grand_tri_siblings"] += [(heads[h], h, *triple) for triple in triples]
     return found
 
 
@@ -111,18 +106,6 @@ def random_grandsibling(
     return {**_random(rng, n, forbid, kinds), "grand_siblings": None}
 
 
-def random_third_order(
-    rng: np.random.Generator, n: int, forbid: float = 0.3, grand: bool = True, with_grand_tri: bool = True
-) -> Dense:
-    """Like `random_sibling` or, if grand, `random_grandsibling`, with three siblings; below g, too, or not."""
-    kinds = {"arcs": 2, "siblings": 3, "tri_siblings": 4}
-    if grand:
-        kinds |= {"grandparents": 3, "grand_siblings": 4}
-    if grand and with_grand_tri:
-        kinds |= {"grand_tri_siblings": 5}
-    return _random(rng, n, forbid, kinds)
-
-
 def _random(rng: np.random.Generator, n: int, forbid: float, kinds: dict[str, int]) -> Dense:
     keep = parts_of(random_tree(rng, n))
     dense: Dense = {}
@@ -145,12 +128,6 @@ def _spoil(kind: str, scores: Floats) -> None:
         scores[nodes, nodes] = np.nan
     elif kind == "siblings":
         scores[nodes, nodes, nodes] = np.nan
-    elif kind == "tri_siblings":
-        scores[nodes, :, nodes, nodes] = np.nan
-    elif kind == "grand_tri_siblings":
-        scores[:, 0] = np.nan
-        scores[nodes, nodes] = np.nan
-        scores[:, nodes, :, nodes, nodes] = np.nan
     elif kind == "grandparents":
         scores[:, 0] = np.nan
         scores[:, :, 0] = np.nan
@@ -184,9 +161,8 @@ def to_parts(dense: Dense) -> SiblingParts | GrandSiblingParts:
     assert arcs is not None
     assert siblings is not None
     if grandparents is None:
-        return SiblingParts.dense(arcs, siblings, dense.get("tri_siblings"))
-    third = (dense.get(name) for name in ("grand_siblings", "tri_siblings", "grand_tri_siblings"))
-    return GrandSiblingParts.dense(arcs, siblings, grandparents, *third)
+        return SiblingParts.dense(arcs, siblings)
+    return GrandSiblingParts.dense(arcs, siblings, grandparents, dense.get("grand_siblings"))
 
 
 _seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -199,7 +175,3 @@ def sibling_cases(max_words: int = 5) -> st.SearchStrategy[Dense]:
 
 def grandsibling_cases(max_words: int = 5) -> st.SearchStrategy[Dense]:
     return st.builds(random_grandsibling, _seeds, st.integers(1, max_words), _shares, st.booleans())
-
-
-def third_order_cases(max_words: int = 5) -> st.SearchStrategy[Dense]:
-    return st.builds(random_third_order, _seeds, st.integers(1, max_words), _shares, st.booleans(), st.booleans())

@@ -34,10 +34,8 @@ from .parts_oracle import (
     prune,
     random_grandsibling,
     random_sibling,
-    random_third_order,
     score,
     sibling_cases,
-    third_order_cases,
     to_parts,
 )
 from .states_oracle import random_states, siblings_as_states
@@ -49,8 +47,7 @@ CLASSES: list[dict[str, bool]] = [
 every_class = pytest.mark.parametrize(
     "trees", CLASSES, ids=["non-projective-multi", "non-projective-single", "projective-multi", "projective-single"]
 )
-SECOND_ORDER = ("sibling", "grandparent", "grandsibling")
-KINDS = (*SECOND_ORDER, "trisibling", "third order")
+KINDS = ("sibling", "grandparent", "grandsibling")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 ROUNDING = 1e-9
 
@@ -58,8 +55,6 @@ ROUNDING = 1e-9
 def random_dense(kind: str, rng: np.random.Generator, n: int, forbid: float = 0.0) -> Dense:
     if kind == "sibling":
         return random_sibling(rng, n, forbid)
-    if kind in ("trisibling", "third order"):
-        return random_third_order(rng, n, forbid, kind == "third order")
     return random_grandsibling(rng, n, forbid, kind == "grandsibling")
 
 
@@ -92,7 +87,7 @@ def check_parts(dense: Dense, trees: dict[str, bool], optimum: float, **options:
 
 
 @every_class
-@given(dense=st.one_of(sibling_cases(5), grandsibling_cases(5), third_order_cases(5)))
+@given(dense=st.one_of(sibling_cases(5), grandsibling_cases(5)))
 def test_the_best_of_all_trees(trees: dict[str, bool], dense: Dense) -> None:
     """With forbidden arcs and forbidden parts of every kind among them."""
     found = check_parts(dense, trees, best(dense, **trees)[0])
@@ -153,7 +148,7 @@ def test_what_is_forbidden_is_not_in_the_tree(kind: str) -> None:
 
 
 @pytest.mark.parametrize("single_root", [False, True])
-@pytest.mark.parametrize("kind", SECOND_ORDER)
+@every_kind
 @pytest.mark.parametrize("seed", range(5))
 def test_the_integer_program_agrees(kind: str, single_root: bool, seed: int) -> None:
     pytest.importorskip("highspy", reason="the integer program needs highspy, the extra exact-programs")

@@ -27,18 +27,9 @@ from headway.inference.head_automata import (
     work_for,
 )
 from headway.inference.jit import part
-from headway.inference.parts import GRANDPARENTS, KINDS, SIBLINGS
+from headway.inference.parts import GRAND_SIBLINGS, KINDS
 
-from .parts_oracle import (
-    Dense,
-    grandsibling_cases,
-    random_grandsibling,
-    random_sibling,
-    random_third_order,
-    sibling_cases,
-    third_order_cases,
-    to_parts,
-)
+from .parts_oracle import Dense, grandsibling_cases, random_grandsibling, random_sibling, sibling_cases, to_parts
 from .states_oracle import random_states, siblings_as_states
 
 Floats = NDArray[np.float64]
@@ -64,7 +55,6 @@ def head_score(dense: Dense, g: int | None, h: int, sides: Sides, alpha: float =
     assert arcs is not None
     assert siblings is not None
     grandparents, grand_siblings = dense.get("grandparents"), dense.get("grand_siblings")
-    tri_siblings, grand_tri_siblings = dense.get("tri_siblings"), dense.get("grand_tri_siblings")
     total = 0.0
     for side in sides:
         total += sum((1.0 - alpha) * arcs[h, m] for m in side)
@@ -74,11 +64,6 @@ def head_score(dense: Dense, g: int | None, h: int, sides: Sides, alpha: float =
             total += sum(grandparents[g, h, m] for m in side)
         if g is not None and grand_siblings is not None:
             total += sum(grand_siblings[g, h, s, m] for s, m in pairs)
-        triples = [(r, s, m) for (r, s), (_, m) in pairwise(pairs)]
-        if tri_siblings is not None:
-            total += sum(tri_siblings[h, *triple] for triple in triples)
-        if g is not None and grand_tri_siblings is not None:
-            total += sum(grand_tri_siblings[g, h, *triple] for triple in triples)
     return float(total)
 
 
@@ -119,7 +104,7 @@ def check_heads(dense: Dense, alpha: float) -> None:
     assert own == pytest.approx(total, rel=0, abs=1e-12)
     if alpha == 0.0:  # the counts that a learner adds up say the same
         given = [kind for kind in KINDS if dense.get(kind.name) is not None]
-        assert list(parts.by_kind) == [k for k in given if len(k.nodes(these)) or k in (SIBLINGS, GRANDPARENTS)]
+        assert list(parts.by_kind) == given or (GRAND_SIBLINGS in given and not len(GRAND_SIBLINGS.nodes(these)))
         there = count_parts(these, taken, above, tuple(parts.by_kind)) > 0
         scores = np.concatenate([parts.arcs, *parts.by_kind.values()])
         assert scores[there].sum() == pytest.approx(total, rel=0, abs=1e-12)
@@ -134,17 +119,6 @@ def test_sibling_automata(dense: Dense, alpha: float) -> None:
 def test_grand_sibling_automata(dense: Dense, alpha: float) -> None:
     """With and without grand-siblings."""
     check_heads(dense, alpha)
-
-
-@given(third_order_cases(5), st.sampled_from(ALPHAS))
-def test_automata_that_remember_two_modifiers(dense: Dense, alpha: float) -> None:
-    """With and without grandparents, and triples below them."""
-    check_heads(dense, alpha)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_six_words_of_third_order(seed: int) -> None:
-    check_heads(random_third_order(np.random.default_rng(seed), 6, 0.3 * (seed % 2), seed < 2, seed == 0), 0.001)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -215,7 +189,7 @@ def test_no_words() -> None:
 def _decode_head(
     automata: Automata, h: int, u: Floats, v: Floats, allowed: Bools, required: Bools
 ) -> tuple[float, Bools, Ints]:
-    value, back = work_for(automata)
+    value, back = work_for(automata.candidates.sides, automata.states)
     taken, above = np.zeros(len(u), np.bool_), np.full(len(automata.candidates.enters) - 1, -1, np.int64)
     best = best_of_head(automata, h, u, v, allowed, required, value, back, taken, above)
     return best, taken, above
@@ -255,11 +229,7 @@ class Limits:
         return [a for a in entering.tolist() if self.allowed[a]]
 
 
-@given(
-    st.one_of(sibling_cases(5), grandsibling_cases(4), third_order_cases(4)),
-    st.integers(0, 999),
-    st.sampled_from([0.0, 0.2, 0.4]),
-)
+@given(st.one_of(sibling_cases(5), grandsibling_cases(4)), st.integers(0, 999), st.sampled_from([0.0, 0.2, 0.4]))
 def test_best_modifiers_under_limits(dense: Dense, seed: int, share: float) -> None:
     parts = to_parts(dense)
     these, automata = parts.candidates, parts.automata(0.1)
@@ -310,8 +280,7 @@ def dense_arrays(kind: str) -> dict[str, Floats]:
     n = 3
     if kind == "states":
         return dict(zip(("arcs", "transitions", "final"), vars(random_states(ONE, n, 2, 0.0)).values(), strict=True))
-    make = {"sibling": random_sibling, "grandsibling": random_grandsibling, "third order": random_third_order}
-    dense = make[kind](ONE, n, 0.0)
+    dense = random_sibling(ONE, n, 0.0) if kind == "sibling" else random_grandsibling(ONE, n, 0.0)
     return {name: scores for name, scores in dense.items() if scores is not None}
 
 
@@ -319,7 +288,6 @@ ONE = np.random.default_rng(1)
 MAKE: dict[str, Any] = {
     "sibling": SiblingParts.dense,
     "grandsibling": GrandSiblingParts.dense,
-    "third order": GrandSiblingParts.dense,
     "states": StateParts.dense,
 }
 CELLS = {
@@ -327,15 +295,12 @@ CELLS = {
     "siblings": (1, 2, 3),
     "grandparents": (3, 1, 2),
     "grand_siblings": (3, 1, 1, 2),
-    "tri_siblings": (1, 1, 2, 3),
-    "grand_tri_siblings": (0, 1, 1, 2, 3),
     "transitions": (2, 1, 0, 1),
     "final": (3, 1, 1),
 }
 NAMES = {
     "sibling": ("arcs", "siblings"),
     "grandsibling": ("arcs", "siblings", "grandparents", "grand_siblings"),
-    "third order": ("tri_siblings", "grand_tri_siblings"),
     "states": ("arcs", "transitions", "final"),
 }
 every_array = pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in MAKE for name in NAMES[kind]])

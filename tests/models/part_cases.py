@@ -16,7 +16,13 @@ from headway.features.coding import Coder
 from headway.features.part_features import PartFeatures
 from headway.features.templates import Atom, Template
 from headway.inference.brute_force import all_trees
-from headway.inference.candidates import Candidates, arc_nodes, candidates
+from headway.inference.candidates import (
+    Candidates,
+    candidates,
+    grand_sibling_nodes,
+    grandparent_nodes,
+    sibling_nodes,
+)
 from headway.inference.parts import KINDS
 from headway.models.part_scorer import PartScorer
 from headway.training.data import CodedTrees, code_trees
@@ -32,9 +38,7 @@ ROLES = {kind.name: kind.roles for kind in KINDS}
 ORDERS: dict[str, tuple[str, ...]] = {
     "sibling": ("siblings",),
     "grandparent": ("siblings", "grandparents"),
-    "grandsibling": ("siblings", "grandparents", "grand_siblings"),
-    "trisibling": ("siblings", "tri_siblings"),
-    "third order": tuple(ROLES),
+    "grandsibling": tuple(ROLES),
 }
 orders = st.sampled_from(list(ORDERS))
 texts = st.lists(sentences(5), min_size=1, max_size=3)
@@ -69,13 +73,19 @@ class World:
     def parts(self, i: int) -> list[tuple[str, Nodes]]:
         """All parts of a sentence, by kind, in the order of their numbers; -1 is START and END."""
         these = self.candidates(i)
-        nodes: dict[str, NDArray[Any]] = {"arcs": arc_nodes(these), **{kind.name: kind.nodes(these) for kind in KINDS}}
+        siblings = sibling_nodes(these)
+        nodes: dict[str, NDArray[Any]] = {
+            "arcs": np.stack([these.heads, these.modifiers], axis=1),
+            "siblings": siblings,
+            "grandparents": grandparent_nodes(these),
+            "grand_siblings": grand_sibling_nodes(these, siblings),
+        }
         return [(kind, tuple(row)) for kind in ("arcs", *self.scorer.others) for row in nodes[kind].tolist()]
 
     def present(self, i: int, heads: list[int]) -> list[float]:
         """1 for the parts of a tree, in the order of the parts."""
         found = parts_of(tuple(heads))
-        head = {"siblings": 0, "grand_siblings": 1, "tri_siblings": 0, "grand_tri_siblings": 1}
+        head = {"siblings": 0, "grand_siblings": 1}
         return [
             float((with_start_and_end(nodes, head[kind]) if kind in head else nodes) in found[kind])
             for kind, nodes in self.parts(i)

@@ -64,7 +64,7 @@ def test_blocks_are_sized_from_the_parts_of_the_trees(order: str) -> None:
     ]
     scorer = PartScorer.learn(ARC_TABLE, parts, coder, trees.coded, trees.heads)
     assert tuple(scorer.others) == ORDERS[order]
-    assert scorer.order == ("sibling" if order in ("sibling", "trisibling") else "grandsibling")
+    assert scorer.order == ("sibling" if order == "sibling" else "grandsibling")
     assert tuple(kind.name for kind in scorer.kinds) == ORDERS[order]
     assert scorer.size == scorer.arcs.size + sum(features.size for features in scorer.others.values())
     assert 0.0 <= scorer.collisions < 1.0

@@ -14,15 +14,13 @@ out, as all are over a field that never varies.
 A template of larger parts of a tree names other nodes too, with offsets and fields as for `h` and `m`:
 
     s  the sibling: the child of h before m, on the same side, nearer to h
-    r  the sibling before s, still nearer to h
     g  the grandparent: the head of h
     n  the next sibling: the child of h after m, on the same side, farther from h
     c  the leftmost child of m          d  the rightmost child of m
 
 Of a node that a part lacks (the first child has no sibling before it) every field is as outside the sentence.
 Parts have neither `b` nor `feat`: what fires several times is for arcs alone. `roles` tells the nodes of a template,
-and so what it is about: h, s and m are a sibling part, g, h and m a grandparent part, all four a grand-sibling part;
-with r, it is about three siblings.
+and so what it is about: h, s and m are a sibling part, g, h and m a grandparent part, all four a grand-sibling part.
 
 After the bar: `-` the atoms alone, `dir` with the direction of the arc, `dist` with direction and binned distance.
 Each way is a template of its own, with its own weights.
@@ -31,7 +29,6 @@ The tables that come with Headway are `tables/*.txt`: `mcdonald2005` is the feat
 that koo2007 (section 6.1) builds on; `mcdonald2006` is MSTParser's for CoNLL-X; `standard` is what
 `headway train` uses; `label` are the templates that choose a label for an arc. `sibling` and `grandsibling` are for
 parts of two and three arcs, after Carreras 2007, beside the arcs' own; `tree_label` is for labels, beside `label`.
-`trisibling` has templates over three siblings, to be read with either: `grandsibling+trisibling`.
 `coarse` and `grandsibling_coarse` have coarse tags where `standard` and `grandsibling` have fine ones, and are read
 with them: `standard+coarse`.
 """
@@ -56,7 +53,7 @@ CONJUNCTIONS: tuple[Conjunction, ...] = ("-", "dir", "dist")
 LARGEST_OFFSET = 2
 MOST_ATOMS = 8  # templates are rows of one table: a long one makes all of them long
 
-PART_NODES = "sgncdr"  # beyond h and m
+PART_NODES = "sgncd"  # beyond h and m
 
 _ATOM = re.compile(rf"([hm{PART_NODES}])([+-]\d)?\.(\w+)|b\.(\w+)")
 

@@ -5,14 +5,9 @@ side is numbered 2h (left) or 2h + 1 (right). On a side with k arcs the *sibling
 
     (START, j), (0, j) .. (j-1, j)   for j = 0 .. k-1,    then (0, END) .. (k-1, END)
 
-numbered in that order: k(k+1)/2 + k of them. A side without children has no pair. The *triples* put before each pair
-(i, j) that begins with an arc what may precede it,
-
-    (START, i, j), (0, i, j) .. (i-1, i, j)   for the pairs in their order, those with END at the end
-
-k(k+1)(k+2)/6 in all. For a head h with e arcs that enter it, the *grandparent parts* (g, h, m) are e x (arcs of h), the
-*grand-sibling parts* (g, h, s, m) e x (pairs of h), and so on; the root has none of these. With a few heads left per
-word, arcs and pairs together are a small multiple of the words; triples can be many where a head has many arcs.
+numbered in that order: k(k+1)/2 + k of them. A side without children has no pair. For a head h with e arcs that enter
+it, the *grandparent parts* (g, h, m) are e x (arcs of h), and the *grand-sibling parts* (g, h, s, m) e x (pairs of h);
+the root has neither. With a few heads left per word, all of these together are a small multiple of the arcs.
 
 Everything is O(number of parts).
 """
@@ -37,7 +32,6 @@ class Candidates(NamedTuple):
     modifiers: Ints  # (A,)
     sides: Ints  # (2n+3,) where the arcs of a side begin
     pairs: Ints  # (2n+3,) where the sibling pairs of a side begin
-    triples: Ints  # (2n+3,) where the triples of a side begin
     enters: Ints  # (n+2,) where the arcs into a node begin in `entering`
     entering: Ints  # (A,) arcs, by modifier, then by head
 
@@ -56,7 +50,7 @@ def candidates(allowed: Bools) -> Candidates:
         for m in range(1, n + 1):
             count += allowed[h, m] and h != m
     heads, modifiers, entering = np.empty((3, count), np.int64)
-    sides, pairs, triples = np.zeros((3, 2 * n + 3), np.int64)
+    sides, pairs = np.zeros((2, 2 * n + 3), np.int64)
     enters = np.zeros(n + 2, np.int64)
     a = 0
     for h in range(n + 1):
@@ -68,7 +62,6 @@ def candidates(allowed: Bools) -> Candidates:
                     enters[m + 1] += 1
                     a += 1
             pairs[side + 1] = pairs[side] + pairs_of(a - first)
-            triples[side + 1] = triples[side] + triples_before(a - first + 1)
     sides[2 * n + 2] = a
     for v in range(n + 1):
         enters[v + 1] += enters[v]
@@ -77,7 +70,7 @@ def candidates(allowed: Bools) -> Candidates:
         m = modifiers[a]
         entering[filled[m]] = a
         filled[m] += 1
-    return Candidates(heads, modifiers, sides, pairs, triples, enters, entering)
+    return Candidates(heads, modifiers, sides, pairs, enters, entering)
 
 
 @part
@@ -87,38 +80,12 @@ def pairs_of(arcs: int) -> int:
 
 
 @part
-def triples_before(j: int) -> int:
-    """How many triples of a side end before its arc j; all of them, if j is one more than END, which comes last."""
-    return (j - 1) * j * (j + 1) // 6
-
-
-@part
-def pair_at(i: int, j: int, arcs: int) -> int:
-    """The place of a pair on a side of so many arcs: i = -1 is START, j = arcs is END."""
-    return j * (j + 1) // 2 + (i if j == arcs else i + 1)
-
-
-@part
-def triple_at(r: int, i: int, j: int) -> int:
-    """The place of a triple on its side: r = -1 is START, j is one more than the last arc at END."""
-    return triples_before(j) + i * (i + 1) // 2 + r + 1
-
-
-@part
-def places_of(these: Candidates, neighbours: int) -> Ints:
-    """(2n+3,) where the arcs of a side begin, its pairs, or its triples: as many neighbours as a part has."""
-    if neighbours == 1:
-        return these.sides
-    return these.pairs if neighbours == 2 else these.triples
-
-
-@part
-def starts_of(these: Candidates, neighbours: int, below_grandparent: bool) -> Ints:
-    """(n+2,) where the parts of each head begin: arcs, pairs or triples, once or for each arc that enters it."""
+def starts_of(these: Candidates, on_pairs: bool, below_grandparent: bool) -> Ints:
+    """(n+2,) where the parts of each head begin: on its pairs or its arcs, once or for each arc that enters it."""
     starts = np.zeros(len(these.enters), np.int64)
-    places = places_of(these, neighbours)
     for h in range(len(starts) - 1):
         ways_in = these.enters[h + 1] - these.enters[h] if below_grandparent else 1
+        places = these.pairs if on_pairs else these.sides
         starts[h + 1] = starts[h] + ways_in * (places[2 * h + 2] - places[2 * h])
     return starts
 
@@ -142,36 +109,27 @@ def sibling_nodes(these: Candidates) -> NodeRows:
 
 
 @kernel
-def tri_sibling_nodes(these: Candidates) -> NodeRows:
-    """(R, 4) head, sibling before the last, last sibling, modifier; START and END are -1."""
-    nodes = np.empty((these.triples[-1], 4), np.int32)
-    p = 0
-    for side in range(len(these.sides) - 1):
-        first, last = these.sides[side], these.sides[side + 1]
-        for j in range(first, last + 1):
-            for i in range(first, j):
-                for r in range(first - 1, i):
-                    before = these.modifiers[r] if r >= first else -1
-                    nodes[p] = (side // 2, before, these.modifiers[i], these.modifiers[j] if j < last else -1)
-                    p += 1
+def grandparent_nodes(these: Candidates) -> NodeRows:
+    """(G, 3) grandparent, head, modifier."""
+    nodes = np.empty((starts_of(these, False, True)[-1], 3), np.int32)
+    k = 0
+    for h in range(these.enters.shape[0] - 1):
+        for entry in range(these.enters[h], these.enters[h + 1]):
+            for a in range(these.sides[2 * h], these.sides[2 * h + 2]):
+                nodes[k] = (these.heads[these.entering[entry]], h, these.modifiers[a])
+                k += 1
     return nodes
 
 
 @kernel
-def grand_nodes(these: Candidates, nodes: NodeRows, neighbours: int) -> NodeRows:
-    """(T, R+1) the parts `nodes` (P, R) of each head, of so many neighbours, below each grandparent."""
-    found = np.empty((starts_of(these, neighbours, True)[-1], nodes.shape[1] + 1), np.int32)
-    places = places_of(these, neighbours)
+def grand_sibling_nodes(these: Candidates, siblings: NodeRows) -> NodeRows:
+    """(T, 4) grandparent, head, sibling, modifier; `siblings` are `sibling_nodes`."""
+    nodes = np.empty((starts_of(these, True, True)[-1], 4), np.int32)
     k = 0
     for h in range(these.enters.shape[0] - 1):
         for entry in range(these.enters[h], these.enters[h + 1]):
-            for p in range(places[2 * h], places[2 * h + 2]):
-                found[k, 0] = these.heads[these.entering[entry]]
-                found[k, 1:] = nodes[p]
+            for p in range(these.pairs[2 * h], these.pairs[2 * h + 2]):
+                nodes[k, 0] = these.heads[these.entering[entry]]
+                nodes[k, 1:] = siblings[p]
                 k += 1
-    return found
-
-
-def arc_nodes(these: Candidates) -> NodeRows:
-    """(A, 2) head, modifier."""
-    return np.stack([these.heads, these.modifiers], axis=1).astype(np.int32)
+    return nodes

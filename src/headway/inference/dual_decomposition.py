@@ -192,11 +192,7 @@ class _Search:
         self._automata = parts.automata(alpha)
         nodes = parts.candidates.n + 1
         # In cells: the tree's scores, which are read several times, and the tables of all automata.
-        self.cost_of_step = (
-            len(self._automata.table)
-            + len(self._automata.triple)
-            + (1 + nodes**3 // 2 if trees.projective else 4 * nodes**2)
-        )
+        self.cost_of_step = len(self._automata.table) + (1 + nodes**3 // 2 if trees.projective else 4 * nodes**2)
         self._end = None if seconds is None else time.monotonic() + seconds
         self._stop = np.zeros(1, np.bool_)
 

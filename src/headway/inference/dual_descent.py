@@ -89,7 +89,7 @@ def steps_from(
     scores = np.full((n + 1, n + 1), -np.inf)
     _score_arcs(automata, u, v, allowed, scores)
     disputes[:] = 0.0
-    value, back = work_for(automata)
+    value, back = work_for(these.sides, automata.states)
     taken, in_tree = np.zeros(arcs, np.bool_), np.zeros(arcs, np.bool_)
     above = np.full(n + 1, -1, np.int64)
     tree, mark = np.full(n + 1, -1, np.int64), np.empty(n + 1, np.int64)

@@ -6,8 +6,6 @@ The score of a tree is a sum over heads h of f_h(modifiers of h), read outwards 
   last. O(k^2) for a head with k candidate modifiers.
 * `GrandSiblingParts` (example 3): also grandparents (g, h, m), and grand-siblings (g, h, s, m) where they are given.
   The automaton tries every candidate head g of h: O(e k^2) with e of them.
-* Either may have third-order parts: tri-siblings (h, r, s, m), and grand-tri-siblings (g, h, r, s, m) below g. The
-  automaton then remembers two modifiers: O(k^3), or O(e k^3).
 * `StateParts` (example 2): the automaton has S states; taking m in state s to get to t scores transitions[m, s, t],
   and stopping on a side in state s scores `final`. START is state 0. O(k S^2). Where the paper has one END state and
   leaves the side without modifiers open, `final` says for every state, START included, what stopping there is worth.
@@ -22,17 +20,13 @@ u(h, m) for taking m and v(g, h) for standing below g:
 
     V[j] = max over i before j:  V[i] + table[g, (i, j)] - u[j]
 
-and with triples, which have a table of their own,
-
-    V[i, j] = max over r before i:  V[r, i] + triple[g, (r, i, j)] + table[g, (i, j)] - u[j]
-
 Arcs can be forbidden or required while it runs; between two neighbours i, j there is then no required arc.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -41,22 +35,9 @@ from numpy.typing import ArrayLike
 from headway.arrays import Bools, Floats, Ints
 from headway.errors import ScoresError, ShapeError
 from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats, as_scores
-from headway.inference.candidates import Candidates, candidates, pair_at, places_of, starts_of, triple_at
+from headway.inference.candidates import Candidates, candidates
 from headway.inference.jit import kernel, part
-from headway.inference.parts import (
-    GRAND_SIBLINGS,
-    GRAND_TRI_SIBLINGS,
-    GRANDPARENTS,
-    SIBLINGS,
-    TRI_SIBLINGS,
-    PartKind,
-    places,
-    starts_in_a_row,
-)
-
-
-def _none() -> Floats:
-    return np.zeros(0)
+from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, SIBLINGS, PartKind, places, starts_in_a_row
 
 
 class Automata(NamedTuple):
@@ -69,37 +50,31 @@ class Automata(NamedTuple):
     final: Floats  # (2n+2, S), by side
     states: int  # 0: states are the siblings themselves
     below_grandparent: bool  # whether a table has a row for each arc that enters its head
-    triples: Ints  # (n+2,) where a head's triples begin
-    triple: Floats  # none: the automata remember one modifier
-    triples_below: bool  # whether the triples, too, have a row for each arc that enters their head
 
 
 @dataclass(frozen=True)
 class SiblingParts:
-    """Scores of arcs (A,) and of sibling pairs (P,), numbered as in `candidates`; of triples (R,), or none."""
+    """Scores of arcs (A,) and of sibling pairs (P,), numbered as in `candidates`."""
 
     candidates: Candidates
     arcs: Floats
     siblings: Floats
-    tri_siblings: Floats = field(default_factory=_none)
 
     @classmethod
-    def dense(cls, arcs: ArrayLike, siblings: ArrayLike, tri_siblings: ArrayLike | None = None) -> SiblingParts:
+    def dense(cls, arcs: ArrayLike, siblings: ArrayLike) -> SiblingParts:
         """From arcs [h, m] and siblings [h, s, m], where s == h is START and m == h is END; -inf forbids.
-
-        tri_siblings [h, r, s, m] score three neighbours, r first; r == h is START.
 
         >>> parts = SiblingParts.dense(np.zeros((4, 4)), np.zeros((4, 4, 4)))
         >>> len(parts.arcs), len(parts.siblings)
         (9, 23)
         """
         these, kept = _kept_arcs(arcs)
-        return cls(these, kept, _gather(siblings, SIBLINGS, these), _gather(tri_siblings, TRI_SIBLINGS, these))
+        return cls(these, kept, _gather(siblings, SIBLINGS, these))
 
     @property
     def by_kind(self) -> dict[PartKind, Floats]:
         """The scores of the parts beside arcs."""
-        return _given({SIBLINGS: self.siblings, TRI_SIBLINGS: self.tri_siblings})
+        return {SIBLINGS: self.siblings}
 
     def automata(self, alpha: float = 0.0) -> Automata:
         """The tables, with a share alpha of the arcs' scores left to the tree."""
@@ -108,29 +83,19 @@ class SiblingParts:
 
 @dataclass(frozen=True)
 class GrandSiblingParts:
-    """Scores of arcs (A,), sibling pairs (P,), grandparent parts (G,), and of the kinds that follow, or none."""
+    """Scores of arcs (A,), sibling pairs (P,), grandparent parts (G,), and grand-sibling parts (T,) or none."""
 
     candidates: Candidates
     arcs: Floats
     siblings: Floats
     grandparents: Floats
-    grand_siblings: Floats = field(default_factory=_none)
-    tri_siblings: Floats = field(default_factory=_none)
-    grand_tri_siblings: Floats = field(default_factory=_none)
+    grand_siblings: Floats
 
     @classmethod
     def dense(
-        cls,
-        arcs: ArrayLike,
-        siblings: ArrayLike,
-        grandparents: ArrayLike,
-        grand_siblings: ArrayLike | None = None,
-        tri_siblings: ArrayLike | None = None,
-        grand_tri_siblings: ArrayLike | None = None,
+        cls, arcs: ArrayLike, siblings: ArrayLike, grandparents: ArrayLike, grand_siblings: ArrayLike | None = None
     ) -> GrandSiblingParts:
         """From arcs [h, m], siblings [h, s, m], grandparents [g, h, m] and grand_siblings [g, h, s, m].
-
-        tri_siblings are [h, r, s, m], grand_tri_siblings [g, h, r, s, m].
 
         >>> parts = GrandSiblingParts.dense(np.zeros((4, 4)), np.zeros((4, 4, 4)), np.zeros((4, 4, 4)))
         >>> len(parts.grandparents), len(parts.grand_siblings)
@@ -142,23 +107,14 @@ class GrandSiblingParts:
             kept,
             _gather(siblings, SIBLINGS, these),
             _gather(grandparents, GRANDPARENTS, these),
-            _gather(grand_siblings, GRAND_SIBLINGS, these),
-            _gather(tri_siblings, TRI_SIBLINGS, these),
-            _gather(grand_tri_siblings, GRAND_TRI_SIBLINGS, these),
+            np.zeros(0) if grand_siblings is None else _gather(grand_siblings, GRAND_SIBLINGS, these),
         )
 
     @property
     def by_kind(self) -> dict[PartKind, Floats]:
         """The scores of the parts beside arcs."""
-        return _given(
-            {
-                SIBLINGS: self.siblings,
-                GRANDPARENTS: self.grandparents,
-                GRAND_SIBLINGS: self.grand_siblings,
-                TRI_SIBLINGS: self.tri_siblings,
-                GRAND_TRI_SIBLINGS: self.grand_tri_siblings,
-            }
-        )
+        scores = {SIBLINGS: self.siblings, GRANDPARENTS: self.grandparents}
+        return {**scores, GRAND_SIBLINGS: self.grand_siblings} if len(self.grand_siblings) else scores
 
     def automata(self, alpha: float = 0.0) -> Automata:
         """The tables, with a share alpha of the arcs' scores left to the tree."""
@@ -195,9 +151,7 @@ class StateParts:
         table = (self.transitions + (1.0 - alpha) * self.arcs[:, None, None]).ravel()
         none = np.zeros(self.candidates.n + 2, np.int64)
         states = self.final.shape[1]
-        return Automata(
-            self.candidates, alpha * self.arcs, none, table, self.final, states, False, none, np.zeros(0), False
-        )
+        return Automata(self.candidates, alpha * self.arcs, none, table, self.final, states, False)
 
 
 Parts = SiblingParts | GrandSiblingParts | StateParts
@@ -214,7 +168,7 @@ def decode_heads(automata: Automata) -> tuple[float, Bools, Ints]:
     zero = np.zeros(arcs)
     allowed, required, taken = np.ones(arcs, np.bool_), np.zeros(arcs, np.bool_), np.zeros(arcs, np.bool_)
     above = np.full(nodes, -1, np.int64)
-    value, back = work_for(automata)
+    value, back = work_for(these.sides, automata.states)
     total = 0.0
     for h in range(nodes):
         total += best_of_head(automata, h, zero, zero, allowed, required, value, back, taken, above)
@@ -222,13 +176,12 @@ def decode_heads(automata: Automata) -> tuple[float, Bools, Ints]:
 
 
 @part
-def work_for(automata: Automata) -> tuple[Floats, Ints]:
+def work_for(sides: Ints, states: int) -> tuple[Floats, Ints]:
     """Room for the values and the way back of the busiest head."""
-    sides, most = automata.candidates.sides, 0
+    most = 0
     for h in range((len(sides) - 1) // 2):
         most = max(most, sides[2 * h + 2] - sides[2 * h])
-    size = (most + 1) * (most if len(automata.triple) else max(1, automata.states))
-    return np.empty(size), np.empty(size, np.int64)
+    return np.empty((most + 1) * max(1, states)), np.empty((most + 1) * max(1, states), np.int64)
 
 
 @part
@@ -256,8 +209,6 @@ def best_of_head(
         return total + _best_states(
             table, final, 2 * h + 1, states, middle, last, u, allowed, required, value, back, taken
         )
-    if len(automata.triple) > 0:
-        return _best_by_triples(automata, h, u, v, allowed, required, value, back, taken, above)
     split = these.pairs[2 * h + 1] - these.pairs[2 * h]
     width = these.pairs[2 * h + 2] - these.pairs[2 * h]
     row = automata.tables[h]
@@ -330,109 +281,6 @@ def _mark(end: int, first: int, base: int, back: Ints, taken: Bools) -> None:
     while end >= first:
         taken[end] = True
         end = back[end - base]
-
-
-@part
-def _best_by_triples(
-    automata: Automata,
-    h: int,
-    u: Floats,
-    v: Floats,
-    allowed: Bools,
-    required: Bools,
-    value: Floats,
-    back: Ints,
-    taken: Bools,
-    above: Ints,
-) -> float:
-    """`best_of_head` with triples. A function of its own, since automata without them are a quarter faster then."""
-    these, table, triple = automata.candidates, automata.table, automata.triple
-    first, middle, last = these.sides[2 * h], these.sides[2 * h + 1], these.sides[2 * h + 2]
-    split, width = these.pairs[2 * h + 1] - these.pairs[2 * h], these.pairs[2 * h + 2] - these.pairs[2 * h]
-    three_split = these.triples[2 * h + 1] - these.triples[2 * h]
-    three_width = these.triples[2 * h + 2] - these.triples[2 * h] if automata.triples_below else 0
-    row, three = automata.tables[h], automata.triples[h]
-    base = (middle - first) * (middle - first + 1)  # of the right side's states, behind those of the left
-    below = automata.below_grandparent and h > 0
-    best = -np.inf
-    for way in range(these.enters[h + 1] - these.enters[h] if below else 1):
-        arc = these.entering[these.enters[h] + way] if below else -1
-        if not below or allowed[arc]:
-            left, left_end = _best_triples(
-                table, row, triple, three, first, middle, 0, u, allowed, required, value, back
-            )
-            right, right_end = _best_triples(
-                table, row + split, triple, three + three_split, middle, last, base, u, allowed, required, value, back
-            )
-            total = left + right - v[arc] if below else left + right
-            if total > best:
-                best = total
-                above[h] = arc
-                for a in range(first, last):
-                    taken[a] = False
-                _mark_triples(left_end, first, middle, 0, back, taken)
-                _mark_triples(right_end, middle, last, base, back, taken)
-        row += width
-        three += three_width
-    return best
-
-
-@part
-def _best_triples(
-    table: Floats,
-    row: int,
-    triple: Floats,
-    three: int,
-    first: int,
-    last: int,
-    base: int,
-    u: Floats,
-    allowed: Bools,
-    required: Bools,
-    value: Floats,
-    back: Ints,
-) -> tuple[float, int]:
-    """The best score of one side, and its last state (-1: no modifiers).
-
-    A state (i, j) has the last two modifiers, i = -1 for START; its number is base + (i + 1) k + j, and `back` has the
-    one before it. Arcs count from the side's first here.
-    """
-    k = last - first
-    nearest = -1  # the last required arc so far: nothing reaches back behind it
-    for j in range(k):
-        for i in range(-1, j):
-            best, before = -np.inf, -1
-            if allowed[first + j] and i >= nearest:
-                if i < 0:
-                    best = table[row] - u[first + j]
-                else:
-                    for r in range(-1, i):
-                        state = base + (r + 1) * k + i
-                        through = value[state] + triple[three + triple_at(r, i, j)]
-                        if through > best:
-                            best, before = through, state
-                    best += table[row + 1 + i] - u[first + j]
-            value[base + (i + 1) * k + j] = best
-            back[base + (i + 1) * k + j] = before
-        if required[first + j]:
-            nearest = j
-        row += j + 1
-    best, end = 0.0 if nearest < 0 else -np.inf, -1
-    for j in range(max(nearest, 0), k):
-        for i in range(-1, j):
-            state = base + (i + 1) * k + j
-            through = value[state] + table[row + j] + triple[three + triple_at(i, j, k)]
-            if through > best:
-                best, end = through, state
-    return best, end
-
-
-@part
-def _mark_triples(state: int, first: int, last: int, base: int, back: Ints, taken: Bools) -> None:
-    """Go back from a side's last state."""
-    while state >= 0:
-        taken[first + (state - base) % (last - first)] = True
-        state = back[state]
 
 
 @part
@@ -510,26 +358,6 @@ def score_of_tree(automata: Automata, tree: Ints, in_tree: Bools, value: Floats,
             row += j - first + 1
         if before >= first:
             total += table[row + before - first]
-    return total + _score_of_triples(automata, tree, in_tree) if len(automata.triple) else total
-
-
-@part
-def _score_of_triples(automata: Automata, tree: Ints, in_tree: Bools) -> float:
-    """What a tree's neighbours score by threes."""
-    these = automata.candidates
-    total = 0.0
-    for side in range(len(these.sides) - 1):
-        h, first, arcs = side // 2, these.sides[side], these.sides[side + 1] - these.sides[side]
-        three = automata.triples[h] + these.triples[side] - these.triples[2 * h]
-        if automata.triples_below and h > 0:
-            three += _rank(these, tree[h], h) * (these.triples[2 * h + 2] - these.triples[2 * h])
-        r = i = -1  # the last two modifiers, counted from the side's first
-        for j in range(arcs + 1):
-            if j < arcs and not in_tree[first + j]:
-                continue
-            if i >= 0:
-                total += automata.triple[three + triple_at(r, i, j)]
-            r, i = i, j
     return total
 
 
@@ -553,10 +381,10 @@ def count_parts(these: Candidates, taken: Bools, above: Ints, kinds: tuple[PartK
 
 
 @kernel
-def _count_parts(these: Candidates, taken: Bools, above: Ints, neighbours: Ints, below_grandparent: Bools) -> Floats:
-    kinds = len(neighbours)
-    starts = starts_in_a_row(these, neighbours, below_grandparent, len(these.heads))
-    row = np.empty(kinds, np.int64)  # add the place on the side to get the number of the part
+def _count_parts(these: Candidates, taken: Bools, above: Ints, on_pairs: Bools, below_grandparent: Bools) -> Floats:
+    kinds = len(on_pairs)
+    starts = starts_in_a_row(these, on_pairs, below_grandparent, len(these.heads))
+    row = np.empty(kinds, np.int64)  # add the number of an arc or a pair to get the number of its part
     found = np.zeros(starts[-1, -1] if kinds else len(these.heads))
     for side in range(len(these.sides) - 1):
         h, first, last = side // 2, these.sides[side], these.sides[side + 1]
@@ -565,27 +393,23 @@ def _count_parts(these: Candidates, taken: Bools, above: Ints, neighbours: Ints,
         has_head = above[h] >= 0
         rank = _rank(these, these.heads[above[h]], h) if has_head else 0
         for k in range(kinds):
-            firsts = places_of(these, neighbours[k])
-            row[k] = starts[k, h] + firsts[side] - firsts[2 * h]
+            firsts = these.pairs if on_pairs[k] else these.sides
+            row[k] = starts[k, h] - firsts[2 * h]
             if below_grandparent[k]:
                 row[k] += rank * (firsts[2 * h + 2] - firsts[2 * h])
-        i = r = -1  # the last two modifiers, counted from the side's first
-        end = last - first
-        for j in range(end + 1):
-            if (j < end and not taken[first + j]) or (j == end and i < 0):
-                continue
-            if j < end:
-                found[first + j] = 1.0
+        pair, before = these.pairs[side], first - 1
+        for j in range(first, last):
+            if taken[j]:
+                found[j] = 1.0
+                for k in range(kinds):
+                    if has_head or not below_grandparent[k]:
+                        found[row[k] + (pair + before - first + 1 if on_pairs[k] else j)] = 1.0
+                before = j
+            pair += j - first + 1
+        if before >= first:
             for k in range(kinds):
-                if below_grandparent[k] and not has_head:
-                    continue
-                if neighbours[k] == 1 and j < end:
-                    found[row[k] + j] = 1.0
-                elif neighbours[k] == 2:
-                    found[row[k] + pair_at(i, j, end)] = 1.0
-                elif neighbours[k] == 3 and i >= 0:
-                    found[row[k] + triple_at(r, i, j)] = 1.0
-            r, i = i, j
+                if on_pairs[k] and (has_head or not below_grandparent[k]):
+                    found[row[k] + pair + before - first] = 1.0
     return found
 
 
@@ -608,15 +432,16 @@ def _automata(these: Candidates, alpha: float, arcs: Floats, by_kind: Mapping[Pa
 
 @kernel
 def _fold(
-    these: Candidates, alpha: float, arcs: Floats, scores: Floats, neighbours: Ints, below_grandparent: Bools
+    these: Candidates, alpha: float, arcs: Floats, scores: Floats, on_pairs: Bools, below_grandparent: Bools
 ) -> Automata:
-    """One table per head: what sits on an arc is added before what sits on a pair. Another for triples."""
-    starts = starts_in_a_row(these, neighbours, below_grandparent, 0)
+    """One table per head: what sits on an arc is added before what sits on a pair, kind by kind."""
+    starts = starts_in_a_row(these, on_pairs, below_grandparent, 0)
     by_grandparent = bool(below_grandparent.any())
-    tables = starts_of(these, 2, by_grandparent)
     nodes = len(these.enters) - 1
-    if by_grandparent:  # the root has a row, too
-        tables[1:] += these.pairs[2]
+    tables = np.zeros(nodes + 1, np.int64)
+    for h in range(nodes):
+        rows = these.enters[h + 1] - these.enters[h] if by_grandparent and h > 0 else 1
+        tables[h + 1] = tables[h] + rows * (these.pairs[2 * h + 2] - these.pairs[2 * h])
     table, on_arc = np.empty(tables[-1]), np.empty(len(arcs))
     for h in range(nodes):
         rows = these.enters[h + 1] - these.enters[h] if by_grandparent and h > 0 else 1
@@ -626,7 +451,7 @@ def _fold(
             for a in range(first_arc, last_arc):
                 on_arc[a] = (1.0 - alpha) * arcs[a]
             for k in range(len(starts)):
-                if neighbours[k] == 1 and (h > 0 or not below_grandparent[k]):
+                if not on_pairs[k] and (h > 0 or not below_grandparent[k]):
                     start = starts[k, h] + (r * degree if below_grandparent[k] else 0)
                     for a in range(degree):
                         on_arc[first_arc + a] += scores[start + a]
@@ -642,41 +467,11 @@ def _fold(
                     cell += 1
             cell = tables[h] + r * width
             for k in range(len(starts)):
-                if neighbours[k] == 2 and (h > 0 or not below_grandparent[k]):
+                if on_pairs[k] and (h > 0 or not below_grandparent[k]):
                     start = starts[k, h] + (r * width if below_grandparent[k] else 0)
                     for p in range(width):
                         table[cell + p] += scores[start + p]
-    triples, triple, triples_below = _fold_triples(these, scores, starts, neighbours, below_grandparent)
-    no_states = np.zeros((0, 0))
-    return Automata(these, alpha * arcs, tables, table, no_states, 0, by_grandparent, triples, triple, triples_below)
-
-
-@part
-def _fold_triples(
-    these: Candidates, scores: Floats, starts: Ints, neighbours: Ints, below_grandparent: Bools
-) -> tuple[Ints, Floats, bool]:
-    """Where each head's triples begin, their scores, and whether there is a row for each arc that enters the head."""
-    triples, some, by_grandparent = np.zeros(len(these.enters), np.int64), False, False
-    for k in range(len(starts)):
-        if neighbours[k] == 3:
-            some, by_grandparent = True, by_grandparent or below_grandparent[k]
-    if not some:
-        return triples, np.zeros(0), False
-    triples = starts_of(these, 3, by_grandparent)
-    if by_grandparent:
-        triples[1:] += these.triples[2]
-    triple = np.zeros(triples[-1])
-    for k in range(len(starts)):
-        if neighbours[k] < 3:
-            continue
-        for h in range(len(these.enters) - 1):
-            if h == 0 and below_grandparent[k]:
-                continue
-            width = these.triples[2 * h + 2] - these.triples[2 * h]
-            size = triples[h + 1] - triples[h]
-            for p in range(size):
-                triple[triples[h] + p] += scores[starts[k, h] + (p if below_grandparent[k] else p % width)]
-    return triples, triple, by_grandparent
+    return Automata(these, alpha * arcs, tables, table, np.zeros((0, 0)), 0, by_grandparent)
 
 
 def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
@@ -685,15 +480,8 @@ def _kept_arcs(arcs: ArrayLike) -> tuple[Candidates, Floats]:
     return these, scores[these.heads, these.modifiers]
 
 
-def _given(scores: Mapping[PartKind, Floats]) -> dict[PartKind, Floats]:
-    """The kinds that are there: siblings and grandparents always are."""
-    return {kind: own for kind, own in scores.items() if len(own) or kind in (SIBLINGS, GRANDPARENTS)}
-
-
-def _gather(dense: ArrayLike | None, kind: PartKind, these: Candidates) -> Floats:
-    """The cells of a dense array that the parts read; START and END are the head itself there. None if None."""
-    if dense is None:
-        return _none()
+def _gather(dense: ArrayLike, kind: PartKind, these: Candidates) -> Floats:
+    """The cells of a dense array that the parts read; START and END are the head itself there."""
     array, expected = as_scores(dense, kind.name), (these.n + 1,) * len(kind.roles)
     if array.shape != expected:
         raise ShapeError(f"{kind.name} have shape {array.shape}; expected {expected}, [{', '.join(kind.roles)}]")

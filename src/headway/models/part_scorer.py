@@ -3,8 +3,6 @@
     sibling        s(tree) = sum of w·f over its arcs (h, m) and its adjacent siblings (h, s, m)
     grandsibling   the same, and over grandparents (g, h, m) and grand-siblings (g, h, s, m)
 
-Either also has tri-siblings (h, r, s, m), and grandsibling (g, h, r, s, m), if the table has templates over them.
-
 The arcs' own features are those of the arc-factored model, the others come from a table of parts, `sibling` or
 `grandsibling`; a template's nodes say which kind of part it is about (`headway.inference.parts`). Only arcs that a
 pruner kept make parts, listed by `headway.inference.candidates`; the weights are one vector, by kind of part.
@@ -31,7 +29,7 @@ from headway.features.templates import Template, roles
 from headway.inference.candidates import Candidates, NodeRows, candidates
 from headway.inference.head_automata import GrandSiblingParts, Parts, SiblingParts, arcs_of_tree, count_parts
 from headway.inference.jit import kernel
-from headway.inference.parts import GRANDPARENTS, KINDS, PartKind
+from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, KINDS, SIBLINGS, PartKind
 from headway.parallel import SERIAL, Executor
 
 
@@ -57,8 +55,7 @@ class PartScorer:
     others: Mapping[str, PartFeatures]
 
     def __post_init__(self) -> None:
-        grand = any(kind.below_grandparent for kind in self.kinds)
-        if "siblings" not in self.others or (grand and "grandparents" not in self.others):
+        if "siblings" not in self.others or ("grand_siblings" in self.others and "grandparents" not in self.others):
             raise TemplateError("a table of parts needs templates over h, s, m, and where it names g, over g, h, m")
 
     @classmethod
@@ -141,8 +138,10 @@ def sentence_parts(batch: PrunedBatch, scores: Floats) -> list[Parts]:
 
 
 def _parts(these: Candidates, arcs: Floats, others: Mapping[str, Floats]) -> Parts:
-    make = GrandSiblingParts if GRANDPARENTS.name in others else SiblingParts
-    return make(these, arcs, **others)
+    if GRANDPARENTS.name not in others:
+        return SiblingParts(these, arcs, others[SIBLINGS.name])
+    triples = others.get(GRAND_SIBLINGS.name, np.zeros(0))
+    return GrandSiblingParts(these, arcs, others[SIBLINGS.name], others[GRANDPARENTS.name], triples)
 
 
 def list_parts(coded: Coded, kept: Sequence[Bools], kinds: Sequence[PartKind]) -> PrunedBatch:
@@ -161,7 +160,7 @@ def list_parts(coded: Coded, kept: Sequence[Bools], kinds: Sequence[PartKind]) -
 def _part_list(kind: PartKind, nodes: Sequence[NodeRows]) -> PartList:
     start = np.fromiter(accumulate(map(len, nodes), initial=0), np.int64, len(nodes) + 1)
     stacked = np.concatenate([np.empty((0, len(kind.roles)), np.int32), *nodes])
-    return PartList(start, stacked, _ways(stacked, kind.below_grandparent, kind.neighbours > 1))
+    return PartList(start, stacked, _ways(stacked, kind.below_grandparent, kind.on_pairs))
 
 
 @kernel
@@ -176,7 +175,7 @@ def _ways(nodes: NodeRows, with_grandparent: bool, with_sibling: bool) -> NDArra
     head = 1 if with_grandparent else 0
     for p in range(len(nodes)):
         h, m = nodes[p, head], nodes[p, -1]
-        s = nodes[p, -2] if with_sibling else -1
+        s = nodes[p, head + 1] if with_sibling else -1
         child = m if m >= 0 else s
         direction = int(child > h)
         if with_grandparent:
@@ -210,4 +209,4 @@ def kind_of(template: Template) -> PartKind:
     for kind in KINDS:
         if roles(template) <= set(kind.roles) and not any(atom.field == "feat" for atom in template.atoms):
             return kind
-    raise TemplateError(f"{template}: not a template of parts; those are over g, h, r, s and m, without b or feat")
+    raise TemplateError(f"{template}: not a template of parts; those are over g, h, s and m, without b or feat")
