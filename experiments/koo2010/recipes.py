@@ -25,11 +25,13 @@ SETTINGS = {"model": "grandsibling", "learner": "margin", "c": 300.0, "epochs": 
 COARSE = {"templates": "standard+coarse", "parts": "grandsibling+grandsibling_coarse"}
 RECIPES: dict[str, dict[str, Any]] = {
     "fine": {},
+    "c-600": {"c": 600.0},
     "large-c": {"c": 1000.0},
     "classes-10": {"tag_classes": 10},
     "classes-14": {"tag_classes": 14},
     "coarse": {**COARSE, "tag_classes": 14},
     "coarse-20": {**COARSE, "tag_classes": 20},
+    "coarse-600": {**COARSE, "tag_classes": 14, "c": 600.0},
 }
 FOUND = Path(__file__).with_name("recipes.json")
 
