@@ -94,10 +94,11 @@ def run(
     encoder: Path | None = None,
     teacher: Path | None = None,
     text: Path | None = None,
+    processes: int = 1,
 ) -> None:
     """Train and measure what is not there yet, and write `tables.md`; `quick` takes 300 sentences and two passes.
 
-    `encoder`, `teacher` and `text` are what `en` is made from.
+    `encoder`, `teacher` and `text` are what `en` is made from, by trainings in so many `processes`.
     """
     chosen = require_names(languages, (NETWORK, *PARSERS), "parser")
     sources = Sources.of(encoder, teacher, text) if NETWORK in chosen else None
@@ -112,7 +113,7 @@ def run(
         if name != NETWORK:
             _parser(name, parts, results, models, quick, threads, say)
         elif sources is not None:
-            _network({**parts, **beside}, sources, results, models, quick, threads, say)
+            _network({**parts, **beside}, sources, results, models, quick, threads, say, processes)
     table = table_text(results)
     (output / ("quick.md" if quick else "tables.md")).write_text(table, encoding="utf-8")
     say(table)
@@ -173,6 +174,7 @@ def _network(
     quick: bool,
     threads: int,
     say: Say,
+    processes: int,
 ) -> None:
     """Train and measure `en`."""
     signed = {
@@ -190,7 +192,7 @@ def _network(
     started = time.monotonic()
     segmenter = Segmenter.learn(parts["train"])
     data = training_data(parts, sources.text.read_text("utf-8"), segmenter)
-    network = trained(data, sources, models, quick, say)
+    network = trained(data, sources, models, quick, say, processes)
     seconds = time.monotonic() - started
     model = models / f"{'quick-' if quick else ''}{NETWORK}.headway"
     parser = Parser.of(network, TextModels(None, segmenter))

@@ -7,33 +7,42 @@
    sentences; one has more dropout, one learns the treebank's heads word by word.
 3. `en`: the mean of the weights of the best pupils, as many of them as are best on the development sentences.
 
-Every teacher and every pupil is a file in `models/`, which is not made again while it is there.
+4. Temperatures: of all arcs, of labels, of single sentences (`english_temperatures.py`); and rules of lemmas.
+
+Every teacher and every pupil is a file in `models/`, which is not made again while it is there. With `--processes`
+they are trained side by side on one GPU, which changes no weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from headway.atomic import write_file
 from headway.errors import TrainingError
-from headway.pipeline import Parser
 from headway.text.segmenter import Segmenter
 from headway.training.data import TrainingData, checksum, root_labels
 from headway.training.settings import Settings
 from headway.training.stages import Run
-from headway.training.text_models import TextModels
 from headway.treebank import Sentence
 from headway_papers.corpora import Say
+from headway_papers.neural_teachers import keep_teacher
+from headway_papers.neural_workers import shared_gpu, side_by_side
 
 if TYPE_CHECKING:
     import torch
 
+    from headway.neural.batching import Annotated
     from headway.neural.model import NeuralModel
-    from headway.neural.trainer import Prepared
+    from headway.neural.teaching import Answers
+    from headway.neural.trainer import Fitted, Prepared
 
 Weights = dict[str, "torch.Tensor"]
 
@@ -81,29 +90,45 @@ class Pupil(NamedTuple):
     weights: Weights
     las: float
 
+    @classmethod
+    def read(cls, path: Path, prepared: Prepared) -> Pupil:
+        from headway.neural.fitting import unflat
 
-def trained(data: TrainingData, sources: Sources, models: Path, quick: bool, say: Say) -> NeuralModel:
+        with np.load(path) as kept:
+            return cls(unflat(kept["weights"], prepared.network.state_dict()), float(kept["las"]))
+
+
+def trained(
+    data: TrainingData, sources: Sources, models: Path, quick: bool, say: Say, processes: int = 1
+) -> NeuralModel:
     """The network of `en`; `data.text` is what the teachers are asked about."""
     from headway.neural import trainer
     from headway.neural.label_temperature import with_label_temperature
     from headway.neural.lemma_rules import with_lemma_rules
+    from headway.neural.teaching import teacher_of
+    from headway_papers.english_temperatures import with_sentence_temperatures
 
+    assert data.dev is not None
+    made = _Making(replace(data, text=()), sources, models, quick)
     device = trainer.device_of(Settings(model="neural"))
-    with trainer.deterministic():
-        teachers = [_teacher(data, sources.teacher, own, models, quick, say) for own in TEACHERS]
-        settings = _settings(sources.encoder, OF_PUPILS, {}, quick)
+    with shared_gpu(say) if processes > 1 else nullcontext(), trainer.deterministic():
+        side_by_side([partial(made.teacher, own) for own in TEACHERS if not made.path_of(own).exists()], processes, say)
+        teachers = [teacher_of(str(made.path_of(own))) for own in TEACHERS]
+        settings = made.settings(sources.encoder, OF_PUPILS, {})
         prepared = trainer.prepare(data, settings, device, teachers=teachers)
-        pupils = [
-            _pupil(data, prepared, order, own, sources, models, quick, say) for order, own in enumerate(PUPILS, 1)
-        ]
+        lesson = _Lesson(prepared.text, prepared.answers)
+        ordered = list(enumerate(PUPILS, 1))
+        untaught = [each for each in ordered if not made.path_of_pupil(each[0]).exists()]
+        side_by_side([partial(made.pupil, order, own, lesson) for order, own in untaught], processes, say)
+        pupils = [Pupil.read(made.path_of_pupil(order), prepared) for order, _ in ordered]
         weights, count = best_mean(pupils, prepared, settings, device)
         say(f"en: the mean of {count} pupils")
         prepared.network.load_state_dict(weights)
         prepared.network.eval()
         temperature = trainer.temperature_of(prepared, settings.trees, device)
     prepared.network.cpu()
-    assert data.dev is not None
     model = with_label_temperature(finished(prepared, settings, data, temperature, count), data.dev)
+    model = with_sentence_temperatures(model, data.train, data.dev)
     return with_lemma_rules(model, data.train, data.dev)
 
 
@@ -116,62 +141,58 @@ def finished(prepared: Prepared, settings: Settings, data: TrainingData, tempera
     return trainer.model_of(prepared, settings, data, said, temperature, quantised=True)
 
 
-def _settings(encoder: Path, usual: dict[str, Any], own: dict[str, Any], quick: bool) -> Settings:
-    few = {"epochs": 1, "batch": 300} if quick else {}
-    return Settings(model="neural", encoder=str(encoder), patience=10_000, **{**usual, **own, **few}).complete()
+@dataclass(frozen=True)
+class _Lesson:
+    """Sentences of the text as the pupils read them, and what the teachers say of them."""
+
+    text: Annotated | None
+    answers: Answers | None
 
 
-def _teacher(
-    data: TrainingData, encoder: Path, own: dict[str, Any], models: Path, quick: bool, say: Say
-) -> NeuralModel:
-    from headway.neural import trainer
-    from headway.neural.teaching import teacher_of
+@dataclass(frozen=True)
+class _Making:
+    """What trainings need that run in processes of their own; each writes one file."""
 
-    path = models / f"{'quick-' if quick else ''}teacher-{own['seed']}.headway"
-    if not path.exists():
-        settings = _settings(encoder, OF_TEACHERS, own, quick)
+    data: TrainingData  # without the text
+    sources: Sources
+    models: Path
+    quick: bool
+
+    def settings(self, encoder: Path, usual: dict[str, Any], own: dict[str, Any]) -> Settings:
+        few = {"epochs": 1, "batch": 300} if self.quick else {}
+        return Settings(model="neural", encoder=str(encoder), patience=10_000, **{**usual, **own, **few}).complete()
+
+    def path_of(self, teacher: dict[str, Any]) -> Path:
+        return self.models / f"{'quick-' if self.quick else ''}teacher-{teacher['seed']}.headway"
+
+    def path_of_pupil(self, order: int) -> Path:
+        return self.models / f"{'quick-' if self.quick else ''}pupil-{order}.npz"
+
+    def teacher(self, own: dict[str, Any]) -> str:
+        path = self.path_of(own)
+        fitted = keep_teacher(path, self.data, self.settings(self.sources.teacher, OF_TEACHERS, own))
+        return f"{path.stem}: dev LAS {_best_las(fitted):.2f}"
+
+    def pupil(self, order: int, own: dict[str, Any], lesson: _Lesson) -> str:
+        """Trained from the weights that all pupils begin with."""
+        from headway.neural import trainer
+        from headway.neural.fitting import flat
+
+        settings = self.settings(self.sources.encoder, OF_PUPILS, own)
         device = trainer.device_of(settings)
-        alone = replace(data, text=())
-        prepared = trainer.prepare(alone, settings, device)
-        fitted = trainer.fit(prepared, settings, Run(), device)
-        prepared.network.load_state_dict(fitted.weights)
-        prepared.network.eval()
-        temperature = trainer.temperature_of(prepared, settings.trees, device)
-        prepared.network.cpu()
-        said = trainer.about(settings, fitted, alone, temperature=temperature)
-        model = trainer.model_of(prepared, settings, alone, said, temperature, quantised=False)
-        Parser.of(model, TextModels()).save(path)
-        say(f"{path.stem}: dev LAS {fitted.history[fitted.best_pass - 1]['las']:.2f}")
-    return teacher_of(str(path))
+        with trainer.deterministic():
+            alone = trainer.prepare(self.data, settings, device)
+            sizes = replace(alone.sizes, seed=order)
+            prepared = replace(alone, text=lesson.text, answers=lesson.answers, sizes=sizes)
+            fitted = trainer.fit(prepared, settings, Run(), device)
+        las, path, content = _best_las(fitted), self.path_of_pupil(order), BytesIO()
+        np.savez(content, weights=flat(fitted.weights), las=las)
+        write_file(path, content.getvalue())
+        return f"{path.stem}: dev LAS {las:.2f}"
 
 
-def _pupil(
-    data: TrainingData,
-    taught: Prepared,
-    order: int,
-    own: dict[str, Any],
-    sources: Sources,
-    models: Path,
-    quick: bool,
-    say: Say,
-) -> Pupil:
-    """Trained from the weights that all pupils begin with; `taught` has the text and the answers about it."""
-    from headway.neural import trainer
-    from headway.neural.fitting import flat, unflat
-
-    path = models / f"{'quick-' if quick else ''}pupil-{order}.npz"
-    if not path.exists():
-        settings = _settings(sources.encoder, OF_PUPILS, own, quick)
-        device = trainer.device_of(settings)
-        alone = trainer.prepare(replace(data, text=()), settings, device)
-        sizes = replace(alone.sizes, seed=order)
-        prepared = replace(alone, text=taught.text, answers=taught.answers, sizes=sizes)
-        fitted = trainer.fit(prepared, settings, Run(), device)
-        las = float(fitted.history[fitted.best_pass - 1]["las"])
-        np.savez(path, weights=flat(fitted.weights), las=las)
-        say(f"{path.stem}: dev LAS {las:.2f}")
-    with np.load(path) as kept:
-        return Pupil(unflat(kept["weights"], taught.network.state_dict()), float(kept["las"]))
+def _best_las(fitted: Fitted) -> float:
+    return float(fitted.history[fitted.best_pass - 1]["las"])
 
 
 def best_mean(

@@ -33,7 +33,7 @@ from headway.errors import TrainingError
 from headway_papers.corpora import Say, require_names
 from headway_papers.neural_plan import MINILM, TREEBANKS, chosen_cells
 from headway_papers.neural_tables import tables_text
-from headway_papers.neural_training import Job, compute
+from headway_papers.neural_training import Job, compute, train_teacher
 from headway_papers.neural_workers import compute_all
 
 
@@ -69,6 +69,8 @@ def run(
         if processes > 1 or seconds is not None:
             compute_all(missing, job, processes=processes, seconds=seconds, say=say)
         else:
+            for teacher in job.untrained(missing):
+                train_teacher(teacher, job, say)
             for cell in missing:
                 compute(cell, job, say)
     finally:

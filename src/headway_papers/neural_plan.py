@@ -7,7 +7,7 @@ of another table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any, Literal
@@ -19,6 +19,7 @@ Tags = Literal["gold", "predicted"]
 
 SEEDS = (1, 2, 3)
 AMOUNTS = (100, 500, 2000)
+TEACHERS = 3  # of a network that is taught
 SHARE = 0.3  # of the heads that are known, in the table `partial`
 LINEAR = ("arc", "grandsibling")  # models without a network
 MINILM = "minilm"
@@ -83,7 +84,11 @@ OVERHEAD = 25.0  # seconds: reading, kernels, the test
 
 @dataclass(frozen=True)
 class Cell:
-    """One training: `sentences` of the treebank or all, `share` of their heads known; with a seed."""
+    """One training: `sentences` of the treebank or all, `share` of their heads known; with a seed.
+
+    One that is `taught` also learns what three networks of the same kind, which were not, say of the same sentences.
+    `run` numbers trainings on the same known heads.
+    """
 
     treebank: str
     model: str
@@ -91,17 +96,34 @@ class Cell:
     seed: int
     sentences: int | None = None
     share: float = 1.0
+    taught: bool = False
+    run: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.kind}-{self.seed}"
+        return f"{self.kind}-{self.seed}{f'-{self.run}' if self.run else ''}"
 
     @property
     def kind(self) -> str:
         """The name without the seed."""
         amount = "" if self.sentences is None else f"-{self.sentences}"
         share = "" if self.share == 1 else f"-{100 * self.share:.0f}percent"
-        return f"{self.treebank}-{self.model}-{self.learner}{amount}{share}"
+        return f"{self.treebank}-{self.model}-{self.learner}{amount}{share}{'-taught' if self.taught else ''}"
+
+    @property
+    def network_seed(self) -> int:
+        """Of first weights and orders; the seed of the cell also draws the heads that are known."""
+        return self.seed + 100 * self.run
+
+    @property
+    def teachers(self) -> tuple[Cell, ...]:
+        """The trainings whose networks teach this one's: those of all seeds, or three on the same known heads."""
+        if not self.taught:
+            return ()
+        untaught = replace(self, taught=False)
+        if self.share < 1:
+            return tuple(replace(untaught, run=run) for run in range(TEACHERS))
+        return tuple(replace(untaught, seed=seed) for seed in SEEDS)
 
     @property
     def work(self) -> float:
@@ -109,16 +131,19 @@ class Cell:
         treebank = TREEBANKS[self.treebank]
         learnt = treebank.words * min(1.0, (self.sentences or treebank.sentences) / treebank.sentences)
         passes: int = self.own_settings(quick=False)["epochs"]
-        return passes * (learnt + treebank.dev_words / 3)
+        return passes * (learnt * (1 + self.taught) + treebank.dev_words / 3)
 
     def to_data(self) -> dict[str, Any]:
-        return asdict(self)
+        """Without what most cells do not have, so that they keep the signatures they had before there was any."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("taught", "run")}
 
     def own_settings(self, *, quick: bool) -> dict[str, Any]:
         """What the table of settings says. Passes and batches by amount of data are those of networks."""
         amount = () if self.model in LINEAR else (f"{self.sentences} sentences",)
-        keys = (self.model, *amount, self.kind)
+        keys = (self.model, *amount, replace(self, taught=False).kind)
         found = {name: value for key in keys for name, value in SETTINGS.get(key, {}).items()}
+        if self.taught:  # a pass goes over the sentences twice: as the treebank has them, and as the teachers do
+            found["epochs"] //= 2
         return {**found, **QUICK} if quick else found
 
 
@@ -145,6 +170,10 @@ def _network_cells() -> Iterator[tuple[str, Cell]]:
         for name in ("gum", "hungarian", "bosque", "lassy"):
             yield "ud", Cell(name, "lstm", "loglinear", seed)
         yield "ud", Cell("gum", MINILM, "loglinear", seed)
+    for seed, name in product(SEEDS, conllx):
+        yield "conllx", Cell(name, "lstm", "cross-entropy", seed, taught=True)
+    for seed in SEEDS:
+        yield "partial", Cell("danish", "lstm", "loglinear", seed, share=SHARE, taught=True)
     for amount in AMOUNTS:
         yield "curves", Cell("ewt", MINILM, "loglinear", 1, amount)
         yield "curves", Cell("danish", "lstm", "loglinear", 1, amount)

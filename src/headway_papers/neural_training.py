@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,10 @@ from headway.treebank import Sentence, read_treebank, require_tree
 from headway_papers.corpora import HELD_OUT, Corpus, Say, write_json
 from headway_papers.fernandes2012_partial import hidden
 from headway_papers.neural_plan import LINEAR, QUICK_SENTENCES, TREEBANKS, Cell, attachment_of, of_network
+from headway_papers.neural_teachers import keep_teacher
+
+if TYPE_CHECKING:
+    from headway.neural.settings import NetworkSettings
 
 _DRAW = 0  # the seed of the sentences of a learning curve
 _SHOWN = 8  # passes of a training that are told of
@@ -57,6 +61,15 @@ class Job:
 
     def path(self, cell: Cell) -> Path:
         return self.results / f"{cell.name}.json"
+
+    def model(self, cell: Cell) -> Path:
+        """Where the network of a teacher is kept."""
+        return self.results.parent / "models" / f"{self.results.name}-{cell.name}.headway"
+
+    def untrained(self, cells: Iterable[Cell]) -> list[Cell]:
+        """The teachers of cells that are not there yet, each once."""
+        needed = dict.fromkeys(teacher for cell in cells for teacher in cell.teachers)
+        return [teacher for teacher in needed if not self.model(teacher).exists()]
 
     def signature(self, cell: Cell) -> Figures:
         """What a kept cell must agree in."""
@@ -147,7 +160,7 @@ def _settings(cell: Cell, job: Job, parts: Parts) -> Settings:
     """Rates fall to zero over all passes, so a training is not stopped before the last unless the table says so."""
     own = {name: value for name, value in cell.own_settings(quick=job.quick).items() if not of_network(name)}
     labels = {} if cell.share == 1 else {"labels": "none"}  # as the linear models of such trees
-    given = {"learner": cell.learner, "seed": cell.seed, "single_root": parts.single_root, **labels, **own}
+    given = {"learner": cell.learner, "seed": cell.network_seed, "single_root": parts.single_root, **labels, **own}
     if cell.model in LINEAR:
         return Settings(model=cell.model, tags=TREEBANKS[cell.treebank].tags, **given).complete()
     encoder = LSTM if cell.model == LSTM else str(job.encoder)
@@ -159,13 +172,13 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
     import torch
 
     from headway.neural import trainer
+    from headway.neural.teaching import teacher_of
 
-    device = trainer.device_of(settings)
-    more = {name: value for name, value in cell.own_settings(quick=job.quick).items() if of_network(name)}
-    sizes = replace(trainer.network_settings(settings), **more)
+    device, sizes = trainer.device_of(settings), _sizes(cell, job, settings)
     data = TrainingData(parts.train, parts.dev, roots=parts.roots)
     with trainer.deterministic():
-        prepared = trainer.prepare(data, settings, device, sizes)
+        teachers = [teacher_of(str(job.model(teacher))) for teacher in cell.teachers]
+        prepared = trainer.prepare(data, settings, device, sizes, teachers=teachers)
         started = time.monotonic()
         fitted = trainer.fit(prepared, settings, Run(show=show), device)
         seconds = time.monotonic() - started
@@ -205,6 +218,24 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
         model = trainer.model_of(prepared, settings, data, {}, temperature, quantised=True)
         int8 = measured(parts.test, _trees(Parser(model).parse(parts.test, retag=True)), settings.tags)
     return {**figures, **_of_test(job, parts, *tested), "int8": int8}
+
+
+def _sizes(cell: Cell, job: Job, settings: Settings) -> NetworkSettings:
+    """The usual ones of a network, with what the table of settings says."""
+    from headway.neural import trainer
+
+    more = {name: value for name, value in cell.own_settings(quick=job.quick).items() if of_network(name)}
+    return replace(trainer.network_settings(settings), **more)
+
+
+def train_teacher(cell: Cell, job: Job, say: Say) -> float:
+    """Train the network of a cell, and keep it to teach others; the seconds it took. No test file is read."""
+    parts = Parts.of(cell, job)
+    settings = _settings(cell, job, parts)
+    data = TrainingData(parts.train, parts.dev, roots=parts.roots)
+    started = time.monotonic()
+    keep_teacher(job.model(cell), data, settings, _sizes(cell, job, settings), _shown(cell, say))
+    return time.monotonic() - started
 
 
 def _linear(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show) -> Figures:

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -22,6 +23,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from headway_papers.corpora import Say
 from headway_papers.neural_plan import OVERHEAD, SPEEDS, Cell
@@ -49,62 +51,75 @@ class Estimates:
         self.measured.add(cell.model)
 
 
+class _Task(NamedTuple):
+    """A cell to compute, or one whose network is to teach others."""
+
+    cell: Cell
+    teaches: bool
+
+    def can_begin(self, job: Job) -> bool:
+        return self.teaches or not job.untrained([self.cell])
+
+
 @dataclass
 class _Worker:
     process: BaseProcess
     connection: Connection
-    cell: Cell | None = None
+    task: _Task | None = None
 
 
 def compute_all(cells: Sequence[Cell], job: Job, *, processes: int, seconds: float | None, say: Say) -> None:
-    """Compute cells in their order, in so many processes, and begin none that is not expected to end in `seconds`."""
+    """Compute cells in their order, their teachers first, in so many processes, and begin none that is not expected to
+    end in `seconds`."""
     end = None if seconds is None else time.monotonic() + seconds
-    waiting, estimates = list(cells), Estimates()
+    waiting = [*(_Task(cell, True) for cell in job.untrained(cells)), *(_Task(cell, False) for cell in cells)]
+    estimates = Estimates()
     with shared_gpu(say), _workers(min(processes, len(waiting)), job) as workers:
         while True:
             for worker in workers:
-                if worker.cell is None:
-                    worker.cell = _next(waiting, estimates, end)
-                    if worker.cell is not None:
-                        worker.connection.send(worker.cell)
-            busy = {worker.connection: worker for worker in workers if worker.cell is not None}
+                if worker.task is None:
+                    worker.task = _next(waiting, job, estimates, end)
+                    if worker.task is not None:
+                        worker.connection.send(worker.task)
+            busy = {worker.connection: worker for worker in workers if worker.task is not None}
             if not busy:
                 break
             left = None if end is None else max(0.0, end - time.monotonic())
             ready = wait(list(busy), left)
             if not ready:
-                under_way = ", ".join(worker.cell.name for worker in busy.values() if worker.cell)
+                under_way = ", ".join(worker.task.cell.name for worker in busy.values() if worker.task)
                 say(f"out of time; not finished: {under_way}")
                 break
             for connection in ready:
                 _receive(busy[connection], workers, estimates, say)  # type: ignore[index]
     if waiting:
-        say(f"not begun: {', '.join(cell.name for cell in waiting)}")
+        say(f"not begun: {', '.join(task.cell.name for task in waiting)}")
 
 
-def _next(waiting: list[Cell], estimates: Estimates, end: float | None) -> Cell | None:
-    """The first of the waiting cells that fits into the time left."""
-    for cell in waiting:
-        if end is None or time.monotonic() + estimates.seconds(cell) <= end:
-            waiting.remove(cell)
-            return cell
+def _next(waiting: list[_Task], job: Job, estimates: Estimates, end: float | None) -> _Task | None:
+    """The first of the waiting tasks that has its teachers and fits into the time left."""
+    for task in waiting:
+        fits = end is None or time.monotonic() + estimates.seconds(task.cell) <= end
+        if fits and task.can_begin(job):
+            waiting.remove(task)
+            return task
     return None
 
 
 def _receive(worker: _Worker, workers: list[_Worker], estimates: Estimates, say: Say) -> None:
-    cell = worker.cell
-    assert cell is not None
-    worker.cell = None
+    task = worker.task
+    assert task is not None
+    worker.task = None
     try:
         done, told = worker.connection.recv()
     except EOFError:
-        say(f"{cell.name}: its process ended (exit code {worker.process.exitcode})")
+        say(f"{task.cell.name}: its process ended (exit code {worker.process.exitcode})")
         workers.remove(worker)
         return
     if done:
-        estimates.learn(cell, told)
+        estimates.learn(task.cell, told)
     else:
-        say(f"{cell.name}: failed\n{told}")
+        say(f"{task.cell.name}: failed\n{told}")
 
 
 @contextmanager
@@ -129,24 +144,47 @@ def _workers(count: int, job: Job) -> Iterator[list[_Worker]]:
 
 
 def _work(connection: Connection, job: Job) -> None:
-    """One cell after the other, as they come."""
-    from headway_papers.neural_training import compute
+    """One task after the other, as they come."""
+    from headway_papers.neural_training import train_teacher
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    _few_threads()
+    few_threads()
     while True:
         try:
-            cell = connection.recv()
+            cell, teaches = connection.recv()
         except EOFError:
             return
         try:
-            found = compute(cell, job, lambda line: print(line, flush=True))
-            connection.send((True, found["training_seconds"]))
+            work = train_teacher if teaches else _training_seconds
+            connection.send((True, work(cell, job, _say)))
         except Exception:  # the others go on
             connection.send((False, traceback.format_exc()))
 
 
-def _few_threads() -> None:
+def _training_seconds(cell: Cell, job: Job, say: Say) -> float:
+    from headway_papers.neural_training import compute
+
+    return float(compute(cell, job, say)["training_seconds"])
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def side_by_side(work: Sequence[Callable[[], str]], processes: int, say: Say) -> None:
+    """Each of the functions, in so many processes; in this one, one after the other, where that is one. They say what
+    they return."""
+    if processes == 1:
+        for each in work:
+            say(each())
+    elif work:
+        context = get_context("spawn")
+        with ProcessPoolExecutor(min(processes, len(work)), context, initializer=few_threads) as pool:
+            for done in [pool.submit(each) for each in work]:
+                say(done.result())
+
+
+def few_threads() -> None:
     """Processes side by side would only get in each other's way with more."""
     import torch
 
@@ -155,8 +193,9 @@ def _few_threads() -> None:
 
 @contextmanager
 def shared_gpu(say: Say) -> Iterator[None]:
-    """Let processes use the GPU at the same time rather than in turns, where NVIDIA's service for that can be had."""
-    if shutil.which(_CONTROL) is None:
+    """Let processes use the GPU at the same time rather than in turns, where NVIDIA's service for that can be had, and
+    is not used already."""
+    if shutil.which(_CONTROL) is None or _PIPE in os.environ:
         yield
         return
     with TemporaryDirectory(prefix="headway-mps-") as folder:

@@ -53,7 +53,7 @@ _OPTIONS = {
     "teacher": (Paper.ENGLISH,),
     "text": (Paper.ENGLISH,),
     "cells": (Paper.KOO2010, Paper.NEURAL),
-    "processes": (Paper.KOO2007, Paper.FIRST_ORDER, Paper.NEURAL),
+    "processes": (Paper.KOO2007, Paper.FIRST_ORDER, Paper.ENGLISH, Paper.NEURAL),
     "address": (Paper.KOO2007, Paper.FIRST_ORDER),
     "seconds": (Paper.NEURAL,),
     "dev_only": (Paper.NEURAL,),
@@ -119,7 +119,7 @@ def reproduce(
     processes: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="koo2007, first_order: compute N cells side by side; neural: so on one GPU."
+            metavar="N", min=1, help="koo2007, first_order: compute N cells side by side; english, neural: on one GPU."
         ),
     ] = None,
     address: Annotated[

@@ -1,26 +1,18 @@
 """Temperatures for single sentences of `en`: fitted on development sentences and on words in random order.
 
-python experiments/english/sentence_temperature.py --data UD_English-EWT                    # figures
-python experiments/english/sentence_temperature.py --data UD_English-EWT --into en.headway  # and into the model
-
 What tells words in random order from sentences is learnt from the training part, every SKIP-th sentence, and as many
 with their words in random order. The three other numbers make the trees of the development part as likely as they can
 be, and those of its sentences in random order, whose arcs are still those between the same words; all that as if one
-sentence in FORTY were in random order. Figures: UD English-GUM is looked for beside the treebank, and random orders are
-others than in the fit.
+sentence in FORTY were in random order.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from measure import sentences_of
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
@@ -31,9 +23,7 @@ from headway.neural.model import NeuralModel
 from headway.neural.reading import groups_by_size
 from headway.neural.sentence_temperature import SentenceTemperature, doubts_of, means_of
 from headway.parallel import SERIAL
-from headway.pipeline import Parser
 from headway.treebank import Sentence, require_tree
-from headway_papers.english import arc_calibration, probabilities, scrambled
 
 SKIP, FORTY, PENALTY = 3, 40, 1e-4
 SEED_OF_TRAINING, SEED_OF_FIT = 5, 1
@@ -126,36 +116,10 @@ def _along(curve: CubicSpline, exponents: Floats) -> Floats:
     return found
 
 
-def figures(parser: Parser, dev: Sequence[Sentence], other: Sequence[Sentence]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, some in (("dev", dev), ("gum_dev", other)):
-        found[name] = arc_calibration(some, list(parser.parse(iter(some), retag=True))).expected_error
-    return found | {"scrambled": probabilities(parser, scrambled(dev), 1)["mean_probability"]}
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--data", type=Path, required=True, help="the folder of UD English-EWT")
-    options.add_argument("--model", default="en")
-    options.add_argument("--into", type=Path, help="the model that gets the temperatures")
-    asked = options.parse_args()
-    parser = Parser.load(asked.into or asked.model)
-    model = parser.model
-    assert isinstance(model, NeuralModel)
-    train, dev, other = (sentences_of(asked.data, part) for part in ("train", "dev", "gum_dev"))
-    some = train[::SKIP]
-    direction, bias = discriminator(
-        *(seen(model, each, trees=False).means for each in (some, in_random_order(some, SEED_OF_TRAINING)))
-    )
-    real, mixed = (seen(model, each, trees=True) for each in (dev, in_random_order(dev, SEED_OF_FIT)))
-    found = fitted(real, mixed, direction, bias)
-    print(json.dumps({name: value for name, value in found.to_data().items() if name != "direction"}))
-    after = replace(parser, model=replace(model, sentence_temperature=found))
-    if asked.into:
-        after.save(asked.into)
-    before = replace(parser, model=replace(model, sentence_temperature=None))
-    print(json.dumps({"before": figures(before, dev, other), "after": figures(after, dev, other)}, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+def with_sentence_temperatures(model: NeuralModel, train: Sequence[Sentence], dev: Sequence[Sentence]) -> NeuralModel:
+    """The same model, whose sentences have temperatures of their own beside the one of all."""
+    plain, some = replace(model, sentence_temperature=None), train[::SKIP]
+    sides = (seen(plain, each, trees=False).means for each in (some, in_random_order(some, SEED_OF_TRAINING)))
+    direction, bias = discriminator(*sides)
+    real, random = (seen(plain, each, trees=True) for each in (dev, in_random_order(dev, SEED_OF_FIT)))
+    return replace(plain, sentence_temperature=fitted(real, random, direction, bias))
