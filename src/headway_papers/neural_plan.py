@@ -82,12 +82,16 @@ SPEEDS = {"lstm": 45_000.0, MINILM: 40_000.0, "arc": 3_000.0, "grandsibling": 40
 OVERHEAD = 25.0  # seconds: reading, kernels, the test
 
 
+_RARE = ("taught", "run", "together")
+
+
 @dataclass(frozen=True)
 class Cell:
     """One training: `sentences` of the treebank or all, `share` of their heads known; with a seed.
 
     One that is `taught` also learns what three networks of the same kind, which were not, say of the same sentences.
-    `run` numbers trainings on the same known heads.
+    `run` numbers trainings on the same known heads. `together` is no training: the networks of all seeds parse with the
+    mean of their probabilities.
     """
 
     treebank: str
@@ -98,9 +102,12 @@ class Cell:
     share: float = 1.0
     taught: bool = False
     run: int = 0
+    together: bool = False
 
     @property
     def name(self) -> str:
+        if self.together:
+            return f"{self.kind}-together"
         return f"{self.kind}-{self.seed}{f'-{self.run}' if self.run else ''}"
 
     @property
@@ -117,17 +124,18 @@ class Cell:
 
     @property
     def teachers(self) -> tuple[Cell, ...]:
-        """The trainings whose networks teach this one's: those of all seeds, or three on the same known heads."""
-        if not self.taught:
-            return ()
-        untaught = replace(self, taught=False)
-        if self.share < 1:
-            return tuple(replace(untaught, run=run) for run in range(TEACHERS))
-        return tuple(replace(untaught, seed=seed) for seed in SEEDS)
+        """The trainings whose networks teach this one's, on the same known heads, or parse together."""
+        if self.together:
+            return tuple(replace(self, together=False, seed=seed) for seed in SEEDS)
+        if self.taught:
+            return tuple(replace(self, taught=False, run=run) for run in range(TEACHERS))
+        return ()
 
     @property
     def work(self) -> float:
         """About so many words are gone through; those that are only parsed, after each pass, cost a third."""
+        if self.together:
+            return 0.0
         treebank = TREEBANKS[self.treebank]
         learnt = treebank.words * min(1.0, (self.sentences or treebank.sentences) / treebank.sentences)
         passes: int = self.own_settings(quick=False)["epochs"]
@@ -135,16 +143,17 @@ class Cell:
 
     def to_data(self) -> dict[str, Any]:
         """Without what most cells do not have, so that they keep the signatures they had before there was any."""
-        return {name: value for name, value in asdict(self).items() if value or name not in ("taught", "run")}
+        return {name: value for name, value in asdict(self).items() if value or name not in _RARE}
 
     def own_settings(self, *, quick: bool) -> dict[str, Any]:
         """What the table of settings says. Passes and batches by amount of data are those of networks."""
         amount = () if self.model in LINEAR else (f"{self.sentences} sentences",)
         keys = (self.model, *amount, replace(self, taught=False).kind)
         found = {name: value for key in keys for name, value in SETTINGS.get(key, {}).items()}
+        found = {**found, **QUICK} if quick else found
         if self.taught:  # a pass goes over the sentences twice: as the treebank has them, and as the teachers do
             found["epochs"] //= 2
-        return {**found, **QUICK} if quick else found
+        return found
 
 
 def attachment_of(treebank: str) -> tuple[str, str]:
@@ -170,8 +179,8 @@ def _network_cells() -> Iterator[tuple[str, Cell]]:
         for name in ("gum", "hungarian", "bosque", "lassy"):
             yield "ud", Cell(name, "lstm", "loglinear", seed)
         yield "ud", Cell("gum", MINILM, "loglinear", seed)
-    for seed, name in product(SEEDS, conllx):
-        yield "conllx", Cell(name, "lstm", "cross-entropy", seed, taught=True)
+    for learner, name in product(("loglinear", "cross-entropy"), conllx):
+        yield "conllx", Cell(name, "lstm", learner, 0, together=True)
     for seed in SEEDS:
         yield "partial", Cell("danish", "lstm", "loglinear", seed, share=SHARE, taught=True)
     for amount in AMOUNTS:

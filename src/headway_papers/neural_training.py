@@ -85,7 +85,7 @@ def compute(cell: Cell, job: Job, say: Say) -> Figures:
     started = time.monotonic()
     parts = Parts.of(cell, job)
     settings = _settings(cell, job, parts)
-    train = _linear if cell.model in LINEAR else _network
+    train = _linear if cell.model in LINEAR else _together if cell.together else _network
     found = {
         "signature": job.signature(cell),
         "headway": __version__,
@@ -218,6 +218,36 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
         model = trainer.model_of(prepared, settings, data, {}, temperature, quantised=True)
         int8 = measured(parts.test, _trees(Parser(model).parse(parts.test, retag=True)), settings.tags)
     return {**figures, **_of_test(job, parts, *tested), "int8": int8}
+
+
+def _together(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show) -> Figures:
+    """Several networks at once: the tree with the largest sum of mean marginals, labels by their mean probabilities."""
+    import torch
+
+    from headway.neural import trainer
+    from headway.neural.teaching import ask, teacher_of
+
+    device = trainer.device_of(settings)
+    networks = [teacher_of(str(job.model(each))) for each in cell.teachers]
+
+    def parsed(sentences: list[Sentence]) -> list[Sentence]:
+        answers, names = ask(networks, sentences, settings.trees, device), networks[0].tasks.labels
+        labels = [[None, *(names[i] for i in shares[1:].argmax(axis=1))] for shares in answers.labels]
+        heads = [row[: len(own)].tolist() for row, own in zip(answers.heads, labels, strict=True)]
+        return [one.with_tree(*tree) for one, *tree in zip(sentences, heads, labels, strict=True)]
+
+    dev = None if parts.dev is None else measured(parts.dev, parsed(parts.dev), settings.tags)
+    figures: Figures = {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.machine(),
+        "torch": torch.__version__,
+        "networks": [each.name for each in cell.teachers],
+        "training_seconds": 0.0,
+        "dev": dev,
+    }
+    if job.dev_only:
+        return figures
+    found = parsed(parts.test)
+    return {**figures, **_of_test(job, parts, measured(parts.test, found, settings.tags), found)}
 
 
 def _sizes(cell: Cell, job: Job, settings: Settings) -> NetworkSettings:

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headway import Parser
 from headway.errors import TrainingError, TreebankError
 from headway.evaluation import paired_bootstrap, sign_test
-from headway.treebank import is_punctuation
+from headway.inference import TreeDistribution
+from headway.treebank import is_punctuation, require_tree
 from headway_papers import neural, neural_plan, neural_tables, neural_training, neural_workers
 from headway_papers.corpora import Corpus, write_json
 from headway_papers.fernandes2012_partial import hidden
@@ -120,6 +122,43 @@ def test_what_learns_scores_well(data: Path, tmp_path: Path, monkeypatch: pytest
     assert errors["expected_error"] < 0.05
     assert found["temperature"] != 1
     assert errors["expected_error"] != errors["expected_error_without_temperature"]
+
+
+def test_several_networks_parse_together_and_teach_another(data: Path, tmp_path: Path) -> None:
+    """Their trainings are kept, and not made again: in other processes, or here."""
+    given: dict[str, Any] = {"quick": True, "say": nothing}
+    together, taught = (
+        Cell("danish", "lstm", "cross-entropy", 0, together=True),
+        "danish-lstm-loglinear-30percent-taught",
+    )
+    neural.run(data, tmp_path, cells=[f"conllx/{together.name}"], processes=2, **given)
+    models = tmp_path / "models"
+    made = {path.name: path.stat().st_mtime_ns for path in models.iterdir()}
+    assert set(made) == {f"quick-results-danish-lstm-cross-entropy-{seed}.headway" for seed in (1, 2, 3)}
+    cell = cell_of(tmp_path, together.name)
+    assert cell["networks"] == [f"danish-lstm-cross-entropy-{seed}" for seed in (1, 2, 3)]
+    test = Corpus.read(data / "conllx", "danish").test
+    mean = sum(
+        np.concatenate([parsed.marginals.ravel() for parsed in Parser.load(models / name).parse(test)]) for name in made
+    )
+    ends = np.cumsum([(len(sentence) + 1) ** 2 for sentence in test])
+    right = []
+    for sentence, own in zip(test, np.split(mean, ends[:-1]), strict=True):
+        best = TreeDistribution(own.reshape(len(sentence) + 1, -1), single_root=False).argmax()
+        right += [a == b for a, b in zip(best[1:], require_tree(sentence)[1:], strict=True)]
+    assert 100 * np.mean(right) == pytest.approx(cell["test"]["uas"])
+
+    neural.run(data, tmp_path, cells=[f"conllx/{together.name}", f"partial/{taught}-2"], **given)
+    assert all((models / name).stat().st_mtime_ns == when for name, when in made.items())
+    seeds = {Parser.load(path).model.about["settings"]["seed"] for path in models.iterdir() if path.name not in made}
+    assert seeds == {2, 102, 202}  # of the same heads
+    learnt = cell_of(tmp_path, f"{taught}-2")
+    untaught = Cell("danish", "lstm", "loglinear", 2, share=0.3).own_settings(quick=True)["epochs"]
+    assert learnt["passes"] == untaught // 2
+    table = neural_tables.tables_text(tmp_path / "quick-results")
+    figures = " | ".join(f"{cell['test'][score]:.2f}" for score in ("uas_no_punct", "las_no_punct"))
+    assert f"| Danish | cross-entropy, the networks of all seeds together | {figures} |" in table
+    assert f"say of all heads | {learnt['test']['uas_no_punct']:.2f} |  |" in table
 
 
 def test_nothing_is_computed_twice_unless_its_settings_change(
@@ -225,8 +264,8 @@ def test_tables_name_what_is_missing(output: Path) -> None:
     table = neural_tables.tables_text(output / "quick-results")
     cell = cell_of(output, "danish-lstm-loglinear-1")
     assert f"| Danish | tree likelihood | {cell['test']['uas_no_punct']:.2f} |" in table
-    assert "Missing, with their seeds: dutch-lstm-loglinear 1, 2, 3;" in table
-    assert "; danish-lstm-loglinear 2, 3; dutch-lstm-cross-entropy 1, 2, 3;" in table
+    assert "Missing, with their seeds: dutch-lstm-loglinear 1, 2, 3, together;" in table
+    assert "; danish-lstm-loglinear 2, 3, together; dutch-lstm-cross-entropy 1, 2, 3, together;" in table
     assert (
         "Missing, with their seeds: danish-lstm-loglinear-30percent 1, 2, 3; danish-lstm-cross-entropy-30percent 1, 3;"
         in table
