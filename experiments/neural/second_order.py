@@ -1,6 +1,7 @@
 """Do scores of siblings and grandparents pay on top of a neural parser's arc scores? Measured on development trees.
 
     python experiments/neural/second_order.py --data DATA --treebank danish
+    python experiments/neural/second_order.py --data DATA --treebank danish --small    # without a GPU: some hours
     python experiments/neural/second_order.py --data DATA --treebank ewt --encoder MINILM
 
 The network is that of `headway reproduce neural`; scores of siblings and grandparents come from the same encoder, and a
@@ -16,7 +17,7 @@ chosen on the other half. Compared are the best trees by arcs of the same networ
 second loss from the same seed. What is kept is the average of weights after the last pass: no pass is chosen.
 
 CoNLL-X: the last tenth of the training sentences is developed on, words without punctuation. No test file is read.
-Writes `second_order/TREEBANK-MODEL-SEED.json` beside this file, or where `--output` says.
+Writes `second_order/TREEBANK-MODEL-SEED.json` beside this file, `…-small.json` with `--small`, or where `--output` says.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ from headway_papers.neural_training import Job, Parts
 
 WEIGHTS = (0.25, 0.5, 1.0, 1.5)
 UNLIKELY = 1e-3  # times the probability of a word's best head: such heads are not decoded
+SMALL = {"epochs": 20, "batch": 1000}  # the network of `benchmarks/neural_train.py`
 BUDGET = 20_000  # steps of branch and bound, as in `headway parse`
 # The loss that trains second-order scores, and whether there are grandparents among them.
 VARIANTS = {
@@ -222,6 +224,7 @@ def settings_of(given: Namespace, parts: Parts) -> tuple[Settings, dict[str, Any
     """Those of the table of trainings, and what only networks have."""
     model = LSTM if given.encoder is None else MINILM
     own = Cell(given.treebank, model, "loglinear", given.seed).own_settings(quick=given.quick)
+    own = dict(SMALL) if given.small else own
     own |= {} if given.epochs is None else {"epochs": given.epochs}
     settings = Settings(
         model=NEURAL,
@@ -294,6 +297,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="as in the table of trainings without")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, help="sentences to learn from and to develop on, for trials")
+    parser.add_argument("--small", action="store_true", help="a network that a CPU can train")
     parser.add_argument("--quick", action="store_true", help="a tiny network, for trials")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "second_order")
@@ -308,7 +312,8 @@ def main() -> None:
             print(f"{given.treebank} {name}: {score.upper()} {own['second_order']:.2f}, {told}")
     given.output.mkdir(parents=True, exist_ok=True)
     model = LSTM if given.encoder is None else MINILM
-    write_json(given.output / f"{given.treebank}-{model}-{given.seed}.json", found)
+    small = "-small" if given.small else ""
+    write_json(given.output / f"{given.treebank}-{model}-{given.seed}{small}.json", found)
 
 
 if __name__ == "__main__":

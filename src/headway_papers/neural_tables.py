@@ -136,11 +136,15 @@ def _conllx(results: Results) -> str:
 
 
 def _learners(results: Results) -> str:
+    return "\n".join(_against(results, *pair) for pair in (("loglinear", "cross-entropy"), ("margin", "loglinear")))
+
+
+def _against(results: Results, one: str, other: str) -> str:
     """Of a sentence, the right words of all seeds are compared together: it is the sentences that are resampled."""
     rows, pooled = [], []
     for treebank in ("ewt", *CONLLX):
         model = MINILM if treebank == "ewt" else "lstm"
-        ours, theirs = (results.of(treebank, model, learner) for learner in ("loglinear", "cross-entropy"))
+        ours, theirs = (results.of(treebank, model, learner) for learner in (one, other))
         seeds = sorted(ours.keys() & theirs.keys())
         if not seeds:
             continue
@@ -153,10 +157,10 @@ def _learners(results: Results) -> str:
         together = [np.concatenate(parts) for parts in zip(*pooled, strict=True)]
         rows.append(["CoNLL-X together", "", *_tested(together)])
     header = ["treebank", "seeds", "UAS", "95%", "p", "p, sign test", "LAS", "95%", "p", "p, sign test"]
-    title = (
-        "## Tree likelihood minus cross-entropy, test: points, interval and p of a paired bootstrap, p of a sign test"
+    minus = f"{LEARNERS[one].capitalize()} minus {LEARNERS[other]}"
+    return markdown_table(
+        f"## {minus}, test: points, interval and p of a paired bootstrap, p of a sign test", header, rows
     )
-    return markdown_table(title, header, rows)
 
 
 def _calibration(results: Results) -> str:

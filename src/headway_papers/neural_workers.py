@@ -46,6 +46,8 @@ class Estimates:
 
     def learn(self, cell: Cell, seconds: float) -> None:
         """A speed is the slowest that was measured."""
+        if not cell.work:  # networks that only parse together
+            return
         speed = cell.work / max(1e-3, seconds)
         self.speeds[cell.model] = min(speed, self.speeds[cell.model]) if cell.model in self.measured else speed
         self.measured.add(cell.model)
