@@ -60,7 +60,7 @@ docs: $(VENV)/ready
 # Rebuild the included English model on a machine with a GPU (docs/models/en.md says from what):
 # make embedded DATA=UD_English-EWT ENCODER=minilm TEACHER=mpnet TEXT=text.txt
 embedded: $(VENV)/ready
-	$(BIN)/headway reproduce english --data $(DATA) --language en --encoder $(ENCODER) --teacher $(TEACHER) --text $(TEXT)
+	$(BIN)/headway reproduce english --data $(DATA) --language en --encoder $(ENCODER) --teacher $(TEACHER) --text $(TEXT) $(if $(PROCESSES),--processes $(PROCESSES))
 	cp experiments/english/models/en.headway src/headway/embedded/en.headway
 
 $(VENV)/installed: pyproject.toml

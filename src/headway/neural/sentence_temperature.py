@@ -8,7 +8,7 @@ divided by T(s) besides, with
 
 where u is the mean over words of 1 - the share of the word's best head, each word for itself, and g the probability
 that the words are in random order, logistic in the mean of their vectors (`direction`, `bias`), as modifiers for the
-labels. The best tree stays the best. All is fitted by likelihood (experiments/english/sentence_temperature.py).
+labels. The best tree stays the best. All is fitted by likelihood (headway_papers/english_temperatures.py).
 O(n^2) for n words.
 """
 
