@@ -24,8 +24,6 @@ from headway_papers.corpora import HELD_OUT, write_json
 
 SETTINGS = {"model": "grandsibling", "learner": "margin", "c": 300.0, "epochs": 6, "labels": "none", "tags": "gold"}
 COARSE = {"templates": "standard+coarse", "parts": "grandsibling+grandsibling_coarse"}
-STEMS = {"templates": "standard+stems", "parts": "grandsibling+grandsibling_stems"}
-COARSE_STEMS = {"templates": "standard+coarse+stems", "parts": "grandsibling+grandsibling_coarse+grandsibling_stems"}
 WHOLE_EPOCHS = 10
 RECIPES: dict[str, dict[str, Any]] = {
     "fine": {},
@@ -38,8 +36,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "coarse-20": {**COARSE, "tag_classes": 20},
     "coarse-100": {**COARSE, "tag_classes": 14, "c": 100.0},
     "coarse-600": {**COARSE, "tag_classes": 14, "c": 600.0},
-    "stems": STEMS,
-    "coarse-stems": {**COARSE_STEMS, "tag_classes": 14},
 }
 FOUND = Path(__file__).with_name("recipes.json")
 
