@@ -30,6 +30,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "c-100": {"c": 100.0},
     "c-600": {"c": 600.0},
     "large-c": {"c": 1000.0},
+    "runs-4": {"runs": 4},
     "classes-10": {"tag_classes": 10},
     "classes-14": {"tag_classes": 14},
     "coarse": {**COARSE, "tag_classes": 14},
