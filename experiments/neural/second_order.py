@@ -17,7 +17,7 @@ chosen on the other half. Compared are the best trees by arcs of the same networ
 second loss from the same seed. What is kept is the average of weights after the last pass: no pass is chosen.
 
 CoNLL-X: the last tenth of the training sentences is developed on, words without punctuation. No test file is read.
-Writes `second_order/TREEBANK-MODEL-SEED.json` beside this file, `…-small.json` with `--small`, or where `--output` says.
+Writes `second_order/TREEBANK-MODEL-SEED.json` beside this file or where `--output` says, `…-small.json` with `--small`.
 """
 
 from __future__ import annotations
