@@ -74,6 +74,11 @@ def path_of_model(model: str | os.PathLike[str]) -> str | os.PathLike[str]:
     return found
 
 
+def paths_of_models(models: str) -> list[str | os.PathLike[str]]:
+    """The files of one model, or of several joined by "+"."""
+    return [path_of_model(model) for model in ([models] if Path(models).is_file() else models.split("+"))]
+
+
 def named_models() -> list[NamedModel]:
     """All models that have a name, in the order in which they are looked for: of one name the first is used."""
     packaged = [model for point in _entry_points() if (model := _of_point(point)) is not None]

@@ -218,6 +218,30 @@ def test_an_interrupted_pupil_goes_on(teacher: str, tmp_path: Path) -> None:
     assert whole.data["about"]["settings"]["teacher"] == "t.headway"  # nobody needs to know where it was
 
 
+def test_several_teachers_are_joined_by_a_plus(teacher: str, tmp_path: Path) -> None:
+    """Each belongs to the checkpoint; a file whose own name has a plus is one teacher."""
+    surer, plus = tmp_path / "surer.headway", tmp_path / "with+plus.headway"
+    Parser(replace(TEACHER, temperature=0.01)).save(surer)
+    plus.write_bytes(Path(teacher).read_bytes())
+    both = f"{teacher}+{surer}"
+    for models, temperatures in ((both, [0.05, 0.01]), (str(plus), [0.05])):
+        assert [one.temperature for one in teaching.teachers_of(models)] == temperatures
+        names = trained(teacher=models, epochs=1).model.about["settings"]["teacher"]
+        assert names == {both: "t.headway+surer.headway", str(plus): "with+plus.headway"}[models]
+    prepared: list[trainer.Prepared] = []
+    with pytest.MonkeyPatch.context() as patch:
+        of = trainer.prepare
+        patch.setattr(trainer, "prepare", lambda *given, **more: prepared.append(of(*given, **more)) or prepared[-1])
+        trained(teacher=both, text=TEXT, epochs=1)
+    wanted = teaching.ask(teaching.teachers_of(both), TEXT, TEACHER.trees, CPU)
+    assert prepared[0].answers is not None
+    np.testing.assert_array_equal(prepared[0].answers.marginals_of(np.arange(9)), wanted.marginals_of(np.arange(9)))
+    settings = Settings(model="neural", teacher=both).complete()
+    before = fingerprint(settings)
+    surer.write_bytes(plus.read_bytes())
+    assert fingerprint(settings) != before
+
+
 def test_a_checkpoint_is_that_of_one_teacher(tmp_path: Path) -> None:
     path = tmp_path / "t.headway"
     settings = Settings(model="neural", teacher=str(path)).complete()

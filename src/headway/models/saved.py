@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,19 @@ def about_of(data: Mapping[str, Any]) -> Data:
 def without_folders(settings: Mapping[str, Any]) -> Data:
     """The settings of a training with the names of files alone: where they were is nobody's business.
 
-    >>> without_folders({"clusters": "/tmp/x/paths.txt", "templates": "standard", "seed": 3})
-    {'clusters': 'paths.txt', 'templates': 'standard', 'seed': 3}
+    >>> without_folders({"clusters": "/tmp/x/paths.txt", "templates": "standard+/tmp/own.toml", "seed": 3})
+    {'clusters': 'paths.txt', 'templates': 'standard+own.toml', 'seed': 3}
     """
     return {
-        name: PurePath(value).name if name in _FILES and isinstance(value, str) else value
+        name: _without_folder(value) if name in _FILES and isinstance(value, str) else value
         for name, value in settings.items()
     }
+
+
+def _without_folder(value: str) -> str:
+    """Of one file, or of each of several joined by "+"."""
+    parts = [value] if Path(value).exists() else value.split("+")
+    return "+".join(PurePath(part).name for part in parts)
 
 
 def coder_data(coder: Coder) -> Data:

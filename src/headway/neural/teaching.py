@@ -7,6 +7,7 @@ labels of its arcs; and the best value of every other task.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from headway.arrays import Ints, TreeClass
 from headway.errors import TrainingError
 from headway.models.registry import open_archive, read_model
 from headway.models.root_labels import possible_labels
-from headway.named_models import path_of_model
+from headway.named_models import paths_of_models
 from headway.neural.model import NeuralModel
 from headway.neural.reading import groups_by_size
 from headway.neural.targets import UNTAUGHT, Tasks
@@ -61,9 +62,13 @@ def _padded(matrices: Sequence[NDArray[np.float16 | np.float32]]) -> NDArray[np.
     return found
 
 
-def teacher_of(model: str) -> NeuralModel:
-    """The network that is a teacher, by name or from a file."""
-    path = path_of_model(model)
+def teachers_of(models: str) -> list[NeuralModel]:
+    """The networks that are teachers, by name or from files; several are joined by "+"."""
+    return [teacher_of(path) for path in paths_of_models(models)]
+
+
+def teacher_of(path: str | os.PathLike[str]) -> NeuralModel:
+    """The network that is a teacher, from its file."""
     archive = open_archive(path, "parsing")
     if archive.kind != NeuralModel.kind:
         raise TrainingError(

@@ -49,7 +49,7 @@ from headway.neural.rules_objective import RulesObjective
 from headway.neural.scoring import Found, Scores, find, scores_of
 from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
 from headway.neural.targets import Tasks
-from headway.neural.teaching import Answers, ask, require_tasks, require_teacher, teacher_of
+from headway.neural.teaching import Answers, ask, require_tasks, require_teacher, teachers_of
 from headway.training.data import TrainingData
 from headway.training.development import scored_words
 from headway.training.rules_trainer import matched
@@ -71,7 +71,8 @@ def require_network(settings: Settings) -> None:
     if settings.encoder != LSTM:
         Folder.open(settings.encoder)
     if settings.teacher is not None:
-        require_teacher(teacher_of(settings.teacher), settings)
+        for teacher in teachers_of(settings.teacher):
+            require_teacher(teacher, settings)
     device_of(settings)
 
 
@@ -113,7 +114,7 @@ def train_neural_from_rules(data: TrainingData, rules: Rules, settings: Settings
 def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: Run) -> NeuralModel:
     device = device_of(settings)
     with deterministic():
-        teachers = [] if settings.teacher is None else [teacher_of(settings.teacher)]
+        teachers = [] if settings.teacher is None else teachers_of(settings.teacher)
         prepared = prepare(data, settings, device, rules=rules, teachers=teachers)
         fitted = fit(prepared, settings, run, device)
         prepared.network.load_state_dict(fitted.weights)

@@ -172,8 +172,8 @@ class Settings:
     smoothing: float = setting(0.0, "Label smoothing of a network: of labels and tags.", metavar="X", minimum=0)
     teacher: str | None = setting(
         None,
-        "A network, by name or from a file, whose answers about the text of --text, or else about the treebank, a "
-        "smaller one learns to give.",
+        "A network, by name or from a file, or several joined by +, whose answers about the text of --text, or else "
+        "about the treebank, another one learns to give.",
         metavar="MODEL",
     )
     device: Device = setting("auto", "Where a network is trained; auto takes a GPU if there is one.")

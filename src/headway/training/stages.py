@@ -22,7 +22,7 @@ from headway.features.templates import load_templates
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import Monitor, Show
 from headway.learning.progress import Report, State
-from headway.named_models import path_of_model
+from headway.named_models import paths_of_models
 from headway.parallel import SERIAL, Executor, Workers, executor_for
 from headway.saved_values import numbers_in_range
 from headway.training.settings import NEURAL, Settings
@@ -148,8 +148,9 @@ def fingerprint(settings: Settings, *data: str) -> str:
     tables = [settings.templates] if settings.parts is None else [settings.templates, settings.parts]
     table = "\n".join(str(template) for name in tables for template in load_templates(name)).encode()
     clusters = b"" if settings.clusters is None else _content(settings.clusters)
-    teacher = b"" if settings.teacher is None else _content(path_of_model(settings.teacher))
-    return f"{' '.join(data)} {hashlib.sha256(table + clusters + teacher).hexdigest()[:16]} {sorted(options.items())}"
+    teachers = [] if settings.teacher is None else paths_of_models(settings.teacher)
+    teaching = b"".join(map(_content, teachers))
+    return f"{' '.join(data)} {hashlib.sha256(table + clusters + teaching).hexdigest()[:16]} {sorted(options.items())}"
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:
