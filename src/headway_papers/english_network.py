@@ -6,11 +6,10 @@
    together of the sentences of a text (`--text`). All begin with the same weights, and differ in the order of the
    sentences; one has more dropout, one learns the treebank's heads word by word.
 3. `en`: the mean of the weights of the best pupils, as many of them as are best on the development sentences.
-
 4. Temperatures: of all arcs, of labels, of single sentences (`english_temperatures.py`); and rules of lemmas.
 
 Every teacher and every pupil is a file in `models/`, which is not made again while it is there. With `--processes`
-they are trained side by side on one GPU, which changes no weight.
+they are trained side by side on one GPU.
 """
 
 from __future__ import annotations
@@ -105,22 +104,15 @@ def trained(
     from headway.neural import trainer
     from headway.neural.label_temperature import with_label_temperature
     from headway.neural.lemma_rules import with_lemma_rules
-    from headway.neural.teaching import teacher_of
     from headway_papers.english_temperatures import with_sentence_temperatures
 
     assert data.dev is not None
     made = _Making(replace(data, text=()), sources, models, quick)
     device = trainer.device_of(Settings(model="neural"))
     with shared_gpu(say) if processes > 1 else nullcontext(), trainer.deterministic():
-        side_by_side([partial(made.teacher, own) for own in TEACHERS if not made.path_of(own).exists()], processes, say)
-        teachers = [teacher_of(str(made.path_of(own))) for own in TEACHERS]
         settings = made.settings(sources.encoder, OF_PUPILS, {})
-        prepared = trainer.prepare(data, settings, device, teachers=teachers)
-        lesson = _Lesson(prepared.text, prepared.answers)
-        ordered = list(enumerate(PUPILS, 1))
-        untaught = [each for each in ordered if not made.path_of_pupil(each[0]).exists()]
-        side_by_side([partial(made.pupil, order, own, lesson) for order, own in untaught], processes, say)
-        pupils = [Pupil.read(made.path_of_pupil(order), prepared) for order, _ in ordered]
+        prepared = trainer.prepare(data, settings, device, teachers=made.teachers(processes, say))
+        pupils = made.pupils(prepared, processes, say)
         weights, count = best_mean(pupils, prepared, settings, device)
         say(f"en: the mean of {count} pupils")
         prepared.network.load_state_dict(weights)
@@ -167,6 +159,20 @@ class _Making:
 
     def path_of_pupil(self, order: int) -> Path:
         return self.models / f"{'quick-' if self.quick else ''}pupil-{order}.npz"
+
+    def teachers(self, processes: int, say: Say) -> list[NeuralModel]:
+        """Those of `TEACHERS`, trained where they are not there yet."""
+        from headway.neural.teaching import teacher_of
+
+        side_by_side([partial(self.teacher, own) for own in TEACHERS if not self.path_of(own).exists()], processes, say)
+        return [teacher_of(self.path_of(own)) for own in TEACHERS]
+
+    def pupils(self, prepared: Prepared, processes: int, say: Say) -> list[Pupil]:
+        """Those of `PUPILS`, likewise; `prepared` has the text and what the teachers say of it."""
+        lesson, ordered = _Lesson(prepared.text, prepared.answers), list(enumerate(PUPILS, 1))
+        untaught = [each for each in ordered if not self.path_of_pupil(each[0]).exists()]
+        side_by_side([partial(self.pupil, *each, lesson) for each in untaught], processes, say)
+        return [Pupil.read(self.path_of_pupil(order), prepared) for order, _ in ordered]
 
     def teacher(self, own: dict[str, Any]) -> str:
         path = self.path_of(own)

@@ -177,7 +177,7 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
     device, sizes = trainer.device_of(settings), _sizes(cell, job, settings)
     data = TrainingData(parts.train, parts.dev, roots=parts.roots)
     with trainer.deterministic():
-        teachers = [teacher_of(str(job.model(teacher))) for teacher in cell.teachers]
+        teachers = [teacher_of(job.model(teacher)) for teacher in cell.teachers]
         prepared = trainer.prepare(data, settings, device, sizes, teachers=teachers)
         started = time.monotonic()
         fitted = trainer.fit(prepared, settings, Run(show=show), device)
@@ -228,7 +228,7 @@ def _together(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show
     from headway.neural.teaching import ask, teacher_of
 
     device = trainer.device_of(settings)
-    networks = [teacher_of(str(job.model(each))) for each in cell.teachers]
+    networks = [teacher_of(job.model(each)) for each in cell.teachers]
 
     def parsed(sentences: list[Sentence]) -> list[Sentence]:
         answers, names = ask(networks, sentences, settings.trees, device), networks[0].tasks.labels

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from multiprocessing import Pipe
 from pathlib import Path
@@ -159,6 +160,16 @@ def test_several_networks_parse_together_and_teach_another(data: Path, tmp_path:
     figures = " | ".join(f"{cell['test'][score]:.2f}" for score in ("uas_no_punct", "las_no_punct"))
     assert f"| Danish | cross-entropy, the networks of all seeds together | {figures} |" in table
     assert f"say of all heads | {learnt['test']['uas_no_punct']:.2f} |  |" in table
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_work_side_by_side_says_what_it_returns_in_its_order(processes: int) -> None:
+    said: list[str] = []
+    work = [partial(pow, number, 2, None) for number in (3, 4, 5)]
+    neural_workers.side_by_side(work, processes, said.append)  # type: ignore[arg-type]
+    assert said == [9, 16, 25]
+    with pytest.raises(ValueError, match="invalid literal"):
+        neural_workers.side_by_side([partial(int, "no")], processes, said.append)  # type: ignore[list-item]
 
 
 def test_networks_that_parse_together_say_nothing_of_the_speed_of_trainings() -> None:
