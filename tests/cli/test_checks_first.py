@@ -141,7 +141,7 @@ WRONG = {
     "reproduce neural --data data --language latin": "there is no treebank 'latin'",
     "reproduce neural --data data --cells nothing": "no cell fits",
     "reproduce neural --data data": "give --encoder",
-    "reproduce english --data data --processes 2": "english has no option --processes; it is for koo2007,",
+    "reproduce druck2009 --data data --processes 2": "druck2009 has no option --processes; it is for koo2007,",
     "reproduce koo2007 --data data --encoder data": "koo2007 has no option --encoder; it is for english and neural",
     "reproduce luque2012 --data data --language wsj --language latin": "there is no treebank 'latin'",
     "reproduce luque2012 --data data --language wsj": "has no wsj_sample",
