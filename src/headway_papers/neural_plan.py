@@ -81,8 +81,7 @@ QUICK_SENTENCES = 60
 SPEEDS = {"lstm": 45_000.0, MINILM: 40_000.0, "arc": 3_000.0, "grandsibling": 400.0}
 OVERHEAD = 25.0  # seconds: reading, kernels, the test
 
-
-_RARE = ("taught", "run", "together")
+_RARE = ("taught", "run", "together")  # of cells: what most do not have
 
 
 @dataclass(frozen=True)

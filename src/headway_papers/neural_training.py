@@ -63,8 +63,9 @@ class Job:
         return self.results / f"{cell.name}.json"
 
     def model(self, cell: Cell) -> Path:
-        """Where the network of a teacher is kept."""
-        return self.results.parent / "models" / f"{self.results.name}-{cell.name}.headway"
+        """Where the network of a teacher is kept; with other settings it is another one."""
+        signature = hashlib.sha256(json.dumps(self.signature(cell), sort_keys=True).encode()).hexdigest()[:8]
+        return self.results.parent / "models" / f"{self.results.name}-{cell.name}-{signature}.headway"
 
     def untrained(self, cells: Iterable[Cell]) -> list[Cell]:
         """The teachers of cells that are not there yet, each once."""

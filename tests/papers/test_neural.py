@@ -135,7 +135,7 @@ def test_several_networks_parse_together_and_teach_another(data: Path, tmp_path:
     neural.run(data, tmp_path, cells=[f"conllx/{together.name}"], processes=2, **given)
     models = tmp_path / "models"
     made = {path.name: path.stat().st_mtime_ns for path in models.iterdir()}
-    assert set(made) == {f"quick-results-danish-lstm-cross-entropy-{seed}.headway" for seed in (1, 2, 3)}
+    assert {name[:-17] for name in made} == {f"quick-results-danish-lstm-cross-entropy-{seed}" for seed in (1, 2, 3)}
     cell = cell_of(tmp_path, together.name)
     assert cell["networks"] == [f"danish-lstm-cross-entropy-{seed}" for seed in (1, 2, 3)]
     test = Corpus.read(data / "conllx", "danish").test
@@ -151,6 +151,9 @@ def test_several_networks_parse_together_and_teach_another(data: Path, tmp_path:
 
     neural.run(data, tmp_path, cells=[f"conllx/{together.name}", f"partial/{taught}-2"], **given)
     assert all((models / name).stat().st_mtime_ns == when for name, when in made.items())
+    assert Job(data, tmp_path / "quick-results", None, quick=True).untrained([together]) == []
+    other = Job(data, tmp_path / "quick-results", None, quick=True, dev_only=True)  # of fewer sentences
+    assert len(other.untrained([together])) == 3
     seeds = {Parser.load(path).model.about["settings"]["seed"] for path in models.iterdir() if path.name not in made}
     assert seeds == {2, 102, 202}  # of the same heads
     learnt = cell_of(tmp_path, f"{taught}-2")
