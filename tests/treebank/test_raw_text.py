@@ -7,6 +7,7 @@ import io
 import lzma
 import tracemalloc
 from dataclasses import replace
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from headway.errors import TreebankError
 from headway.treebank import Sentence, raw_text, read_treebank
-from headway.treebank.annotations import offsets_of
+from headway.treebank.annotations import Joints, offsets_of, with_first_comments
 from headway.treebank.raw_text import (
     LONGEST_LINE,
     LONGEST_PARAGRAPH,
@@ -24,8 +25,10 @@ from headway.treebank.raw_text import (
     TOKEN,
     WORD,
     Token,
+    ends_of,
     one_sentence_per_line,
     paragraphs,
+    pieces_of,
     pretokenised,
     sentence_from_tokens,
     split_paragraphs,
@@ -144,7 +147,10 @@ def test_tokens_say_whether_a_space_follows() -> None:
     ]
 
 
-@given(st.lists(st.tuples(st.lists(st.text("ab-é", min_size=1), min_size=1, max_size=3), st.booleans()), min_size=1))
+DRAWN = st.lists(st.tuples(st.lists(st.text("ab-é", min_size=1), min_size=1, max_size=3), st.booleans()), min_size=1)
+
+
+@given(DRAWN)
 def test_a_sentence_has_the_tokens_it_is_made_from(drawn: list[tuple[list[str], bool]]) -> None:
     tokens = [Token("".join(words), tuple(words), space) for words, space in drawn]
     count = sum(len(words) for words, _ in drawn)
@@ -157,6 +163,37 @@ def test_a_sentence_has_the_tokens_it_is_made_from(drawn: list[tuple[list[str], 
         assert raw_text.raw_text([sentence]).text == sentence.layout.comments[0].removeprefix("# text = ").rstrip(" ")
     assert (made.layout.offsets, read.layout.offsets) == (offsets, None)
     assert read.to_conllu() == made.to_conllu()
+
+
+@given(DRAWN, st.data())
+def test_pieces_of_a_draft_are_its_tokens(drawn: list[tuple[list[str], bool]], data: st.DataObject) -> None:
+    tokens = [Token("".join(words), tuple(words), space) for words, space in drawn]
+    edges = list(accumulate(len(token.words) for token in tokens))
+    count = edges[-1]
+    made = sentence_from_tokens(tokens, tuple((i, i + 1) for i in range(count)))
+    layout = replace(made.layout, joints=Joints((9,) * count, (1,) * count))
+    tags = tuple(f"T{i}" for i in range(count))
+    draft = with_first_comments(replace(made, upos=tags, layout=layout), "# newpar")
+    chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(tokens) - 1))) if count > edges[0] else st.just(set())))
+    pieces = pieces_of(draft, [edges[i] for i in chosen])
+    assert [token for piece in pieces for token in tokens_of(piece)] == tokens
+    assert tuple(chain(*(piece.forms for piece in pieces))) == draft.forms
+    assert tuple(chain(*(piece.upos for piece in pieces))) == tags
+    assert tuple(chain(*(offsets_of(piece) or () for piece in pieces))) == offsets_of(draft)
+    firsts = [0, *(i + 1 for i in chosen)]
+    own = [tokens[start:stop] for start, stop in pairwise([*firsts, len(tokens)])]
+    assert [list(tokens_of(piece)) for piece in pieces] == own
+    texts = [sentence_from_tokens(some, None).layout.comments for some in own]
+    assert [piece.layout.comments for piece in pieces] == [("# newpar", *texts[0]), *texts[1:]]
+    assert all(piece.layout.joints is None for piece in pieces)
+    assert all("joints" not in piece.to_conllu() for piece in pieces)
+
+
+def test_ends_of_a_draft_are_where_its_splitter_thinks() -> None:
+    made = sentence_from_tokens([(form, (form,), True) for form in "abcd"], None)
+    assert ends_of(made) == []
+    draft = replace(made, layout=replace(made.layout, joints=Joints((1, 0, 30, 99), (1, 1, 1, 1))))
+    assert ends_of(draft) == [1, 3]
 
 
 TEXT = "First one.\r\nStill it.\r\n \t\r\n\r\nSecond\rone.\r\rThird.\n\n\n  Fourth é.  \n\u2029Fifth\n"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from headway.text.characters import AUTO, BREAK, IGNORE, KEEP, Bytes, Characters
 from headway.text.layouts import concatenated, laid_out, run_on
 from headway.text.sentence_ends import SENTENCE_SLOTS, learn_sentence_ends, sentence_ends_of, sentence_scores, tokens_in
 from headway.text.web_words import with_web_words
+from headway.treebank.annotations import NO_JOINT, Joints
 from headway.treebank.raw_text import (
     LONGEST_PARAGRAPH,
     NOTHING,
@@ -68,10 +69,9 @@ class Segmenter:
         source = raw_text(sentences, guess_spaces=not multiword.spaces_known)
         text, ends = _known(concatenated([source, with_web_words(source, seed)]))
         inside = (text.kind > BREAK) & np.roll(text.kind > BREAK, -1)
-        laid = [laid_out(source, seed=2 * seed + copy) for copy in range(2)]
         return cls(
             _quantised(learn_boundaries(text, ends, np.flatnonzero(inside), seed, passes)),
-            _quantised(learn_sentence_ends(*_known(concatenated([source, run_on(source), *laid])), seed, passes)),
+            sentence_end_weights(source, seed, passes),
             multiword.table(),
             multiword.most_words,
             multiword.silent_hyphen,
@@ -89,13 +89,11 @@ class Segmenter:
         A blank line always ends a sentence. A single line end does where it looks like one ("auto"), always ("keep"),
         or no more than a space does ("ignore").
         """
-        if newlines not in NEWLINES:
-            raise ArgumentError(f"newlines is {newlines!r}; expected one of {', '.join(NEWLINES)}")
-        mode = IGNORE if newlines == "auto" and not self.reads_lines else NEWLINES[newlines]
-        found: list[Sentence] = []
-        for start, paragraph in [(0, text)] if len(text) <= LONGEST_PARAGRAPH else split_paragraphs([text]):
-            found += self._split(paragraph, offset + start, mode)
-        return found
+        return self._sentences(text, offset, newlines, None)
+
+    def drafts(self, text: str, surely: int, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
+        """Likewise, cut only where the score is above `surely`, with all scores as the sentences' joints."""
+        return self._sentences(text, offset, newlines, surely)
 
     def sentence(self, text: str, offset: int = 0) -> Sentence:
         """All of the text as one sentence, however long."""
@@ -131,7 +129,16 @@ class Segmenter:
             reads_lines,
         )
 
-    def _split(self, text: str, offset: int, newlines: int | None) -> Iterator[Sentence]:
+    def _sentences(self, text: str, offset: int, newlines: Newlines, surely: int | None) -> list[Sentence]:
+        if newlines not in NEWLINES:
+            raise ArgumentError(f"newlines is {newlines!r}; expected one of {', '.join(NEWLINES)}")
+        mode = IGNORE if newlines == "auto" and not self.reads_lines else NEWLINES[newlines]
+        found: list[Sentence] = []
+        for start, paragraph in [(0, text)] if len(text) <= LONGEST_PARAGRAPH else split_paragraphs([text]):
+            found += self._split(paragraph, offset + start, mode, surely)
+        return found
+
+    def _split(self, text: str, offset: int, newlines: int | None, surely: int | None = None) -> Iterator[Sentence]:
         """The sentences of a text; everything as one sentence where nobody asks what line ends are."""
         codes, entries = coded(text)
         starts, ends, gaps, scores, cuts = _analyse(
@@ -146,11 +153,13 @@ class Segmenter:
         lasts = [len(found) - 1] if found else []
         if newlines is not None:
             counts = np.array([len(token.words) for token in found], np.int64)
-            lasts = np.flatnonzero(sentence_ends_of(scores, gaps, counts, LONGEST)).tolist()
+            lasts = np.flatnonzero(sentence_ends_of(scores - (surely or 0), gaps, counts, LONGEST)).tolist()
         spaces = (gaps > 0).tolist()
         first = 0
         for last in lasts:
-            yield _as_sentence(found[first : last + 1], spaces[first : last + 1], offset)
+            own = slice(first, last + 1)
+            sentence = _as_sentence(found[own], spaces[own], offset)
+            yield sentence if surely is None else _as_draft(sentence, found[own], scores[own], gaps[own])
             first = last + 1
 
     def _with_words(self, text: str, spans: Iterable[tuple[int, int]], cuts: Sequence[int]) -> Iterator[_Found]:
@@ -190,6 +199,12 @@ def _analyse(
     scores = sentence_scores(text, tokens, sentence_ends)
     place = text.place
     return place[tokens.start], place[tokens.end - 1] + 1, tokens.gap, scores, place[np.flatnonzero(ends == WORD)] + 1
+
+
+def sentence_end_weights(source: RawText, seed: int = 0, passes: int = 5) -> Bytes:
+    """Learnt from the text as it is, without its paragraphs, and laid out in lines twice."""
+    laid = [laid_out(source, seed=2 * seed + copy) for copy in range(2)]
+    return _quantised(learn_sentence_ends(*_known(concatenated([source, run_on(source), *laid])), seed, passes))
 
 
 def _known(source: RawText) -> tuple[Characters, Ints]:
@@ -296,3 +311,13 @@ def _as_sentence(tokens: Sequence[_Found], spaces: Sequence[bool], offset: int) 
     found = zip([token.form for token in tokens], [token.words for token in tokens], spaces, strict=True)
     offsets = tuple((start + offset, end + offset) for token in tokens for start, end in token.ranges)
     return sentence_from_tokens(found, offsets)
+
+
+def _as_draft(sentence: Sentence, tokens: Sequence[_Found], scores: Ints, gaps: Ints) -> Sentence:
+    """The sentence with its joints, from the scores of its tokens and what follows them."""
+    known = list(zip(tokens, scores.tolist(), gaps.tolist(), strict=True))
+    joints = Joints(
+        tuple(score for token, own, _ in known for score in (NO_JOINT,) * (len(token.words) - 1) + (own,)),
+        tuple(gap for token, _, own in known for gap in (-1,) * (len(token.words) - 1) + (own,)),
+    )
+    return replace(sentence, layout=replace(sentence.layout, joints=joints))

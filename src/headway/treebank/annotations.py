@@ -8,6 +8,7 @@
 - The line of a multiword token (`2-3`) has its own form and its own MISC.
 
 The offsets of a sentence that was made from text are integers in its layout; they become TokenRange when it is written.
+Its joints, where a model is still to say what is a sentence (a draft), are never written.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,9 +27,17 @@ if TYPE_CHECKING:
     from headway.treebank.sentence import Layout, Sentence
 
 Offsets = tuple[tuple[int, int], ...]
+NO_JOINT = -999  # the score of an end within a token
 
 _NEW_PARAGRAPH = re.compile(r"#\s*new(par|doc)\b")
 _TOKEN_RANGE = re.compile(r"(?:.*\|)?TokenRange=([0-9]{1,15}):([0-9]{1,15})(?:\|.*)?")
+
+
+class Joints(NamedTuple):
+    """Where a sentence that was made from text might be cut: what its splitter knows of the places after its words."""
+
+    scores: tuple[int, ...]  # of a sentence end, above zero where the splitter thinks that one is there
+    gaps: tuple[int, ...]  # the class of the white space that follows, 0 where none does, -1 within a token
 
 
 def comment(sentence: Sentence, name: str) -> str | None:
@@ -44,6 +54,13 @@ def with_comment(sentence: Sentence, name: str, value: str) -> Sentence:
 def with_first_comments(sentence: Sentence, *lines: str) -> Sentence:
     """The sentence with these lines before its comments."""
     return _with_comments(sentence, *lines, *sentence.layout.comments)
+
+
+def with_sentence_number(sentence: Sentence, number: int) -> Sentence:
+    """The sentence with its number in a text, behind the comment that a paragraph begins."""
+    lines = sentence.layout.comments
+    first = sum(1 for _ in takewhile(_NEW_PARAGRAPH.match, lines))
+    return _with_comments(sentence, *lines[:first], f"# sent_id = {number}", *lines[first:])
 
 
 def starts_paragraph(sentence: Sentence) -> bool:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -94,7 +94,7 @@ def tokens_of(sentence: Sentence) -> Iterator[Token]:
 
 
 def sentence_from_tokens(
-    tokens: Iterable[tuple[str, tuple[str, ...], bool]], offsets: Offsets, place: Place = IN_MEMORY
+    tokens: Iterable[tuple[str, tuple[str, ...], bool]], offsets: Offsets | None, place: Place = IN_MEMORY
 ) -> Sentence:
     """A sentence made from text: its tokens (form, words, space after), and where each word begins and ends there.
 
@@ -125,6 +125,38 @@ def sentence_from_tokens(
     comments = (f"# text = {text.removesuffix(' ')}",)
     layout = Layout("conllu", comments, tuple(extra_lines), absent, tuple(misc), "\n", offsets)
     return Sentence(tuple(forms), absent, absent, absent, absent, None, None, layout, place)
+
+
+def ends_of(draft: Sentence) -> list[int]:
+    """The words of a draft after which its splitter thinks that a sentence ends, but the last; none of a sentence."""
+    scores = draft.layout.joints.scores[:-1] if draft.layout.joints else ()
+    return [word for word, score in enumerate(scores, start=1) if score > 0]
+
+
+def pieces_of(draft: Sentence, ends: Sequence[int]) -> list[Sentence]:
+    """A draft as sentences that end after these of its words, and after the last; the first has the draft's comments.
+
+    >>> tokens = ("Go", ("Go",), True), ("don't", ("do", "n't"), True)
+    >>> draft = sentence_from_tokens(tokens, ((0, 2), (3, 5), (5, 8)))
+    >>> [(piece.forms, piece.layout.offsets, piece.layout.comments) for piece in pieces_of(draft, [1])]
+    [(('Go',), ((0, 2),), ('# text = Go',)), (('do', "n't"), ((3, 5), (5, 8)), ("# text = don't",))]
+    """
+    if not ends:
+        return [replace(draft, layout=replace(draft.layout, joints=None))]
+    comments = [line for line in draft.layout.comments if not line.startswith("# text =")]
+    tokens, found, start = tokens_of(draft), [], 0
+    for stop in (*ends, len(draft)):
+        own, words = [], start
+        while words < stop:
+            own.append(next(tokens))
+            words += len(own[-1].words)
+        offsets = None if draft.layout.offsets is None else draft.layout.offsets[start:stop]
+        made = sentence_from_tokens(own, offsets, draft.place)
+        columns = {name: getattr(draft, name)[start:stop] for name in ("lemmas", "upos", "xpos", "feats")}
+        layout = replace(made.layout, comments=(*comments, *made.layout.comments))
+        found.append(replace(made, **columns, layout=layout))
+        start, comments = stop, []
+    return found
 
 
 def raw_text(sentences: Iterable[Sentence], *, guess_spaces: bool = False) -> RawText:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from headway.arrays import Ints
 from headway.errors import TreebankError
-from headway.treebank.annotations import Offsets
+from headway.treebank.annotations import Joints, Offsets
 from headway.treebank.conll_writer import to_text
 from headway.treebank.trees import as_heads, cycle
 
@@ -60,7 +60,8 @@ class Layout:
     the last two columns (PHEAD and PDEPREL in CoNLL-X).
 
     `offsets` say where the words of a sentence that was made from text begin and end there, in characters. They are
-    written to CoNLL-U as TokenRange in MISC; `annotations.offsets_of` also finds those that a file has in MISC.
+    written to CoNLL-U as TokenRange in MISC; `annotations.offsets_of` also finds those that a file has in MISC. Such a
+    sentence has `joints` while it is a draft, which the model that parses it may cut (`raw_text.pieces_of`).
     """
 
     format: Format
@@ -70,6 +71,7 @@ class Layout:
     misc: tuple[str, ...]
     newline: str
     offsets: Offsets | None = None
+    joints: Joints | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
