@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, compress
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
@@ -26,12 +27,12 @@ from headway.inference.scores import Arc
 from headway.learning.monitor import Show
 from headway.models.constraints import Constraints, constraints_of
 from headway.models.portions import SENTENCES, portions
-from headway.models.protocol import Description, Options, TreeModel
+from headway.models.protocol import Description, DraftingModel, Options, Prediction, SureEnds, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
 from headway.named_models import path_of_model
 from headway.packing import packed
-from headway.parallel import Executor, Workers, executor_for
+from headway.parallel import SERIAL, Executor, Workers, executor_for
 from headway.parsed import Parsed
 from headway.text.columns import TAGS, completed
 from headway.text.saved import text_models_of, with_text_members
@@ -60,7 +61,7 @@ from headway.training.trainers import (
     trainer_of,
 )
 from headway.treebank import Sentence
-from headway.treebank.raw_text import Newlines
+from headway.treebank.raw_text import Newlines, pieces_of
 
 DEVICES = ("cpu", "cuda", "auto")
 
@@ -318,7 +319,7 @@ class Parser:
         """
         options, executor = Options(mbr, exact, seconds), executor_for(threads)
         if isinstance(text, str | Sentence) or is_tokens(text):
-            given = cast(Text, text)
+            given = _no_draft(text) if isinstance(text, Sentence) else cast(Text, text)
             if heads is None and labels is None and forbid is None and not keep_heads:
                 return next(self._parse([given], options, executor, retag))
             sentence = _with_known(self._sentence(given), heads, labels, keep_heads)
@@ -363,7 +364,7 @@ class Parser:
         threads: int = 1,
     ) -> Iterator[Parsed]:
         """The trees of all sentences of a text, which is split into sentences and words (see `sentences`)."""
-        found = self.sentences(text, newlines=newlines)
+        found = self.drafts(text, newlines=newlines)
         return self.parse(found, mbr=mbr, exact=exact, seconds=seconds, threads=threads)
 
     def sentences(self, text: str, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
@@ -372,9 +373,28 @@ class Parser:
         A blank line always ends a sentence. A single line end does where it looks like one ("auto"), always ("keep"),
         or no more than a space does ("ignore").
         """
+        found = self.drafts(text, offset, newlines=newlines)
+        if self._ends is None:
+            return found
+        trees = self._predicted(found, Options(), SERIAL, None)
+        return [sentence for own in trees for sentence, _ in own]
+
+    def sentence(self, text: str, offset: int = 0) -> Sentence:
+        """All of the text as one sentence, split into words."""
+        return self._require_segmenter().sentence(text, offset)
+
+    def drafts(self, text: str, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
+        """The sentences of a text for `parse` or `parse_each`, which may cut them further while it finds their trees.
+
+        Only a model with a second look at sentence ends does that (`headway.neural.sentence_ends`); for others, these
+        are the sentences. `sentences` gives what they become, and takes as long as parsing.
+        """
         if not isinstance(text, str):
             raise ArgumentError(f"expected a text, got {type(text).__name__}; give one string")
-        return self._require_segmenter().sentences(text, offset, newlines=newlines)
+        segmenter = self._require_segmenter()
+        if self._ends is None:
+            return segmenter.sentences(text, offset, newlines=newlines)
+        return segmenter.drafts(text, self._ends.surely, offset, newlines=newlines)
 
     def require_text(self, *, split: bool = True) -> None:
         """Refuse text, to be split into words or not, if the model cannot split or tag it."""
@@ -393,6 +413,18 @@ class Parser:
             )
         return self.segmenter
 
+    def parse_each(
+        self,
+        drafts: Iterable[Sentence],
+        *,
+        mbr: bool = False,
+        exact: bool = True,
+        seconds: float | None = None,
+        threads: int = 1,
+    ) -> Iterator[list[Parsed]]:
+        """For each sentence its tree, for each draft (`drafts`) those of the sentences that it turns out to be."""
+        return self._parse_each(drafts, Options(mbr, exact, seconds), executor_for(threads), retag=False)
+
     def _parse(
         self,
         texts: Iterable[Text],
@@ -401,17 +433,46 @@ class Parser:
         retag: bool,
         known: Callable[[Sentence], Constraints | None] | None = None,
     ) -> Iterator[Parsed]:
+        return chain.from_iterable(self._parse_each(texts, options, executor, retag, known))
+
+    def _parse_each(
+        self,
+        texts: Iterable[Text],
+        options: Options,
+        executor: Executor,
+        retag: bool,
+        known: Callable[[Sentence], Constraints | None] | None = None,
+    ) -> Iterator[list[Parsed]]:
         at_once = getattr(self.model, "sentences_at_once", SENTENCES)  # a GPU wants more
         for portion in portions(map(self._sentence, texts), at_once):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
             constraints = None if known is None else [known(sentence) for sentence in portion]
-            predicted = predict_any_length(self.model, some, options, executor, constraints)
-            for sentence, found in zip(some, predicted, strict=True):
-                own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
-                tree = own.with_tree(found.heads, found.labels)
-                yield Parsed(
-                    tree, found.distribution, found.status, found.gap, found.floored, found.label_probabilities
-                )
+            for own in self._predicted(some, options, executor, constraints):
+                yield [_parsed(sentence, found, retag) for sentence, found in own]
+
+    def _predicted(
+        self,
+        sentences: Sequence[Sentence],
+        options: Options,
+        executor: Executor,
+        constraints: Sequence[Constraints | None] | None,
+    ) -> Iterable[list[tuple[Sentence, Prediction]]]:
+        """What each sentence is, in most cases itself, and the trees."""
+        drafts = [self._ends is not None and sentence.layout.joints is not None for sentence in sentences]
+        if not any(drafts):
+            found = predict_any_length(self.model, sentences, options, executor, constraints)
+            return ([pair] for pair in zip(sentences, found, strict=True))
+        others = [not draft for draft in drafts]
+        kept = None if constraints is None else list(compress(constraints, others))
+        whole = iter(self._predicted(list(compress(sentences, others)), options, executor, kept))
+        drafting = cast(DraftingModel, self.model)
+        cut = iter(drafting.predict_drafts(list(compress(sentences, drafts)), options, executor))
+        return (next(cut) if draft else next(whole) for draft in drafts)
+
+    @property
+    def _ends(self) -> SureEnds | None:
+        found: SureEnds | None = getattr(self.model, "ends", None)
+        return found
 
     def _sentence(self, text: Text) -> Sentence:
         """Words, whatever was given."""
@@ -424,6 +485,12 @@ class Parser:
                 "(Sentence.from_words), or train one with tags='predicted'"
             )
         return self._require_segmenter().sentence(text) if isinstance(text, str) else sentence_of(text)
+
+
+def _parsed(sentence: Sentence, found: Prediction, retag: bool) -> Parsed:
+    own = completed(sentence, found.columns, replace_all=retag) if found.columns else sentence
+    tree = own.with_tree(found.heads, found.labels)
+    return Parsed(tree, found.distribution, found.status, found.gap, found.floored, found.label_probabilities)
 
 
 def _on_device(model: TreeModel, device: str) -> TreeModel:
@@ -457,6 +524,11 @@ def _with_known(
     if isinstance(labels, list | tuple):
         names = [*labels[:1], *("_" if label is None else label for label in labels[1:])]
     return sentence.with_tree(known, names, partial=True)
+
+
+def _no_draft(sentence: Sentence) -> Sentence:
+    """One sentence stays one."""
+    return sentence if sentence.layout.joints is None else pieces_of(sentence, ())[0]
 
 
 def _require_sentence(given: object) -> None:

@@ -15,7 +15,7 @@ label, given the head), None for white space and where the model has none. `doc.
 *Words.* spaCy's tokens are the parser's words. White space, which spaCy keeps as tokens, is left out, and hangs from
 the token before it, as in spaCy's own parses. The root's label is spaCy's `ROOT`, and it is its own head.
 
-*Sentences.* Those of the doc, where a component before this one found some; else those of the parser's segmenter; else
+*Sentences.* Those of the doc, where a component before this one found some; else those that the parser finds; else
 the doc is one sentence, which takes cubic time: put `sentencizer` before.
 
 *Saving.* A model that is not there is refused when the component is added. One given by name is remembered by name; one
@@ -26,7 +26,7 @@ are loaded when first used.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -51,6 +51,8 @@ if TYPE_CHECKING:  # spaCy imports the factories of all packages at hand: this o
     from headway.parsed import Parsed
     from headway.pipeline import Parser
     from headway.treebank import Sentence
+
+_Tree = tuple[Sequence[int], "Parsed"]  # the tokens that are its words, and the tree
 
 _SETTINGS, _MODEL = "headway.json", "model.headway"
 _NO_LABEL = "dep"  # what spaCy's parsers say of white space, and UD of an arc it cannot name
@@ -193,16 +195,18 @@ class HeadwayParser(Pipe):
     def _parse(self, docs: Sequence[Doc]) -> None:
         """One stream of sentences through the parser, given back to the docs they are from."""
         parser, settings = self.parser, self.settings
-        spans = [_sentences(doc, parser) for doc in docs]
-        sentences = (
-            _sentence(doc, words) for doc, found in zip(docs, spans, strict=True) for words in _words(doc, found)
-        )
-        parsed = parser.parse(sentences, exact=settings.exact, threads=settings.threads)
-        for doc, found in zip(docs, spans, strict=True):
-            trees = [(words, next(parsed)) for words in _words(doc, found)]
-            if len(doc):
-                _set_tags(doc, trees, settings.set_tags and parser.gives_tags)
-                _set_trees(doc, found, trees)
+        texts = [_Text.of(doc, parser) for doc in docs]
+        sentences = (_sentence(text, words) for text in texts for words in text.words())
+        parsed = parser.parse_each(sentences, exact=settings.exact, threads=settings.threads)
+        for text in texts:
+            starts, trees = list(text.starts), list[_Tree]()
+            for words in text.words():
+                own = list(_with_words(words, next(parsed)))
+                starts += [part[0] for part, _ in own[1:]]
+                trees += own
+            if len(text.doc):
+                _set_tags(text.doc, trees, settings.set_tags and parser.gives_tags)
+                _set_trees(text.doc, _ranges(starts, len(text.doc)), trees)
 
 
 def _load(model: str | Path) -> Parser:
@@ -211,15 +215,56 @@ def _load(model: str | Path) -> Parser:
     return Parser.load(model)
 
 
-def _sentences(doc: Doc, parser: Parser) -> list[range]:
+@dataclass(frozen=True)
+class _Text:
+    """A doc; the tokens that its sentences, or drafts of them, begin with; joints by the character they are behind."""
+
+    doc: Doc
+    starts: tuple[int, ...]
+    joints: Mapping[int, tuple[int, int]] | None
+
+    @classmethod
+    def of(cls, doc: Doc, parser: Parser) -> _Text:
+        """A doc with its own sentences, if it has any; otherwise the parser splits it."""
+        if doc.has_annotation("SENT_START"):
+            return cls(doc, tuple(sentence.start for sentence in doc.sents), None)
+        if parser.segmenter is None:
+            return cls(doc, (), None)
+        drafts = parser.drafts(doc.text)
+        return cls(doc, tuple(_first_tokens(doc, drafts)), _joints(drafts))
+
+    def words(self) -> Iterator[list[int]]:
+        """The tokens of each sentence that are words; sentences of white space alone are left out."""
+        for tokens in _ranges(self.starts, len(self.doc)):
+            words = [i for i in tokens if self.doc[i].text.strip()]
+            if words:
+                yield words
+
+
+def _ranges(starts: Iterable[int], end: int) -> list[range]:
     """The tokens of each sentence, white space included."""
-    starts: list[int] = []
-    if doc.has_annotation("SENT_START"):
-        starts = [sentence.start for sentence in doc.sents]
-    elif parser.segmenter is not None:
-        starts = _first_tokens(doc, parser.segmenter.sentences(doc.text))
-    edges = sorted({0, *starts, len(doc)})
-    return [range(start, end) for start, end in pairwise(edges)]
+    return [range(first, next_first) for first, next_first in pairwise(sorted({0, *starts, end}))]
+
+
+def _joints(drafts: Sequence[Sentence]) -> dict[int, tuple[int, int]] | None:
+    """Score and gap of every joint, by the character that it is behind; None where there are no drafts."""
+    from headway.treebank.annotations import offsets_of
+
+    found: dict[int, tuple[int, int]] = {}
+    for draft in drafts:
+        if draft.layout.joints is None:
+            return None
+        ends = (end for _, end in offsets_of(draft) or ())
+        found |= zip(ends, zip(*draft.layout.joints, strict=True), strict=True)
+    return found
+
+
+def _with_words(words: Sequence[int], trees: Sequence[Parsed]) -> Iterator[_Tree]:
+    """The trees of a draft's words, each with its own."""
+    start = 0
+    for tree in trees:
+        yield words[start : start + len(tree)], tree
+        start += len(tree)
 
 
 def _first_tokens(doc: Doc, sentences: Sequence[Sentence]) -> list[int]:
@@ -236,26 +281,23 @@ def _first_tokens(doc: Doc, sentences: Sequence[Sentence]) -> list[int]:
     return starts
 
 
-def _words(doc: Doc, sentences: Sequence[range]) -> Iterator[list[int]]:
-    """The tokens of each sentence that are words; sentences of white space alone are left out."""
-    for tokens in sentences:
-        words = [i for i in tokens if doc[i].text.strip()]
-        if words:
-            yield words
-
-
-def _sentence(doc: Doc, words: Sequence[int]) -> Sentence:
-    """The words as a sentence of Headway, with what the doc knows about them."""
+def _sentence(text: _Text, words: Sequence[int]) -> Sentence:
+    """The words as a sentence of Headway, with what the doc knows about them, or as a draft."""
     from headway.treebank import Sentence
+    from headway.treebank.annotations import NO_JOINT, Joints
 
-    tokens = [doc[i] for i in words]
-    return Sentence.from_words(
+    tokens = [text.doc[i] for i in words]
+    made = Sentence.from_words(
         [_column(token.text) for token in tokens],
         lemmas=[_column(token.lemma_) for token in tokens],
         upos=[_column(token.pos_) for token in tokens],
         xpos=[_column(token.tag_) for token in tokens],
         feats=[_column(str(token.morph)) for token in tokens],
     )
+    if text.joints is None:
+        return made
+    known = (text.joints.get(token.idx + len(token.text), (NO_JOINT, -1)) for token in tokens)
+    return replace(made, layout=replace(made.layout, joints=Joints(*zip(*known, strict=True))))
 
 
 def _column(text: str) -> str:
@@ -263,7 +305,7 @@ def _column(text: str) -> str:
     return " ".join(text.split()) or "_"
 
 
-def _set_tags(doc: Doc, trees: Iterable[tuple[Sequence[int], Parsed]], wanted: bool) -> None:
+def _set_tags(doc: Doc, trees: Iterable[_Tree], wanted: bool) -> None:
     """The parser's tags where the doc has none. Only universal tags and features with values have a place in spaCy."""
     columns = ("POS", "TAG", "MORPH", "LEMMA")
     upos, xpos, feats, lemmas = (wanted and not doc.has_annotation(column) for column in columns)
@@ -286,7 +328,7 @@ def _set_tags(doc: Doc, trees: Iterable[tuple[Sequence[int], Parsed]], wanted: b
             token.tag_ = "_SP"
 
 
-def _set_trees(doc: Doc, sentences: Sequence[range], trees: Iterable[tuple[Sequence[int], Parsed]]) -> None:
+def _set_trees(doc: Doc, sentences: Sequence[range], trees: Iterable[_Tree]) -> None:
     """Heads, labels, probabilities and sentence starts."""
     n, strings = len(doc), doc.vocab.strings
     heads, labels, words_at = np.arange(n), np.full(n, strings.add(_NO_LABEL), np.uint64), np.zeros(n, bool)

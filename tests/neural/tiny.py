@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from onnx import TensorProto
 from torch import nn
 
 from headway import Sentence
@@ -20,11 +22,15 @@ from headway.neural import trainer
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import TransformerEncoder
 from headway.neural.export import export
+from headway.neural.export_transformer import word_vectors
 from headway.neural.fitting import Fitting
+from headway.neural.graph import GraphBuilder, without_root
 from headway.neural.lexicon import LexiconReader
 from headway.neural.model import NeuralModel
 from headway.neural.network import Network
 from headway.neural.reading import Reader
+from headway.neural.sentence_ends import MIDDLE, SIGNALS, SentenceEnds
+from headway.neural.sentence_ends_training import with_middle
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
 
@@ -219,3 +225,21 @@ def fit(network: Network, reader: Reader, tasks: Tasks, trees: list[Sentence], s
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+
+
+def with_ends(model: NeuralModel, *, surely: int = 10_000, above: float = 0.0) -> NeuralModel:
+    """The model with a second look at sentence ends, which agrees with the splitter where it looks."""
+    able, size = with_middle(model)
+    graph = GraphBuilder(quantised=False)
+    vectors = word_vectors(
+        graph,
+        graph.input(MIDDLE, TensorProto.FLOAT, ("windows", "subwords", size)),
+        without_root(graph, graph.input("words", TensorProto.INT64, ("batch", "nodes", 2))),
+        size,
+    )
+    signals = graph.input("signals", TensorProto.FLOAT, ("batch", "words", SIGNALS))
+    first = graph.apply("Slice", signals, *(graph.integers(i) for i in (0, 1, 2)))
+    nothing = graph.apply("Mul", vectors, graph.constant(np.array([0.0], np.float32)))
+    scores = graph.apply("Add", first, graph.apply("ReduceSum", nothing, graph.integers(2), keepdims=1))
+    graph.output(graph.apply("Squeeze", scores, graph.integers(2)), "scores", ("batch", "words"))
+    return replace(able, ends=SentenceEnds.of_graph(graph.build(), surely, above))

@@ -27,13 +27,13 @@ class Recorder:
         self.free = Event()
         self.free.set()
 
-    def parse(self, sentences: Sequence[Sentence]) -> Iterator[str]:
+    def parse_each(self, sentences: Sequence[Sentence]) -> Iterator[list[str]]:
         assert self.free.wait(60)
         self.batches.append([sentence.forms[0] for sentence in sentences])
         for sentence in sentences:
             if sentence.forms[0].startswith("bad"):
                 raise ValueError(sentence.forms[0])
-            yield sentence.forms[0].upper()
+            yield [sentence.forms[0].upper()]
 
 
 def job(parser: Any, *words: str, render: Callable[[Any], Any] = lambda found: found, **more: Any) -> Job:
@@ -217,7 +217,7 @@ def test_jobs_of_other_models_and_with_constraints_are_parsed_apart() -> None:
     one.free.clear()
 
     def alone(parser: Any, sentences: Sequence[Sentence]) -> list[Any]:
-        return [f"alone {sentence.forms[0]}" for sentence in sentences]
+        return [[f"alone {sentence.forms[0]}"] for sentence in sentences]
 
     async def work(dispatcher: Dispatcher) -> list[Any]:
         jobs = [

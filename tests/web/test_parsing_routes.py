@@ -251,9 +251,9 @@ def test_a_request_that_takes_too_long_may_be_sent_again(parser: Parser) -> None
     class Slow:
         segmenter = parser.segmenter
 
-        def parse(self, sentences: Any) -> Any:
+        def parse_each(self, sentences: Any) -> Any:
             assert released.wait(60)
-            return parser.parse(sentences)
+            return parser.parse_each(sentences)
 
     limits = Limits(seconds=0.01)
     app = Application(Setup(["toy"], lambda _: Slow(), limits=limits), lambda error: None)  # type: ignore[arg-type, return-value]

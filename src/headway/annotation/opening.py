@@ -62,13 +62,12 @@ def _require_made_from(target: Path, path: Path, source: str) -> None:
 
 
 def _sentences(path: Path, parser: Any, source: str) -> Iterator[Sentence]:
-    segmenter = getattr(parser, "segmenter", None)
-    if segmenter is None:
+    if getattr(parser, "segmenter", None) is None:
         cause = "a text has to be split into words first; give a model that can do that, such as en"
         raise TreebankError(cause, str(path))
     with open_input(path, "text") as given:
         first: tuple[str, ...] = (source,)
-        for portion in given.portions(segmenter):
+        for portion in given.portions(parser):
             for sentence in portion:
                 yield with_first_comments(sentence, *first)
                 first = ()

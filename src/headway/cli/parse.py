@@ -11,8 +11,9 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import count
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -178,7 +179,14 @@ def parse(
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
         skip = skipped if skip_bad else None
         read = portions(
-            parser, input, known, treebank=unnamed, newlines=newlines.value, skip_bad=skip, trees=keep_heads
+            parser,
+            input,
+            known,
+            treebank=unnamed,
+            newlines=newlines.value,
+            skip_bad=skip,
+            trees=keep_heads,
+            drafts=True,
         )
         for portion in read:
             yield from parser.parse(
@@ -192,12 +200,22 @@ def parse(
             )
             sys.stdout.flush()  # for whoever is typing
 
-    parsed: Iterable[Parsed] = doubts.watch(trees())
+    parsed: Iterable[Parsed] = doubts.watch(_numbered(trees()))
     if output != "-" or not sys.stdout.isatty():
         parsed = counted(parsed)
     _write(parsed, remarks, write_as, output)
     skipped.report()
     doubts.report()
+
+
+def _numbered(parsed: Iterable[Parsed]) -> Iterator[Parsed]:
+    """The same, numbered where they come from text: only the parser knows how many sentences that is."""
+    from headway.treebank.annotations import with_sentence_number
+
+    numbers = count(1)
+    for found in parsed:
+        from_text = found.sentence.layout.offsets is not None
+        yield replace(found, sentence=with_sentence_number(found.sentence, next(numbers))) if from_text else found
 
 
 def _without_contradictions(portion: Iterable[Sentence], parser: Parser, skipped: Skipped) -> Iterator[Sentence]:

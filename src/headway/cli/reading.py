@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import IO, TYPE_CHECKING, cast
 
@@ -37,6 +38,19 @@ def load_parser(model: str, device: str = "cpu") -> Parser:
         raise MissingFileError(f"{error}, or a name that headway models lists") from None
 
 
+@dataclass(frozen=True)
+class _Drafting:
+    """Splits text into drafts."""
+
+    parser: Parser
+
+    def sentences(self, text: str, offset: int, *, newlines: Newlines) -> list[Sentence]:
+        return self.parser.drafts(text, offset, newlines=newlines)
+
+    def sentence(self, text: str, offset: int) -> Sentence:
+        return self.parser.sentence(text, offset)
+
+
 def sentences(parser: Parser, input: str) -> Iterator[Sentence]:
     """The sentences of a file or of standard input ("-")."""
     return chain.from_iterable(portions(parser, input, None))
@@ -51,12 +65,14 @@ def portions(
     newlines: Newlines = "auto",
     skip_bad: Callable[[TreebankError], None] | None = None,
     trees: bool = False,
+    drafts: bool = False,
 ) -> Iterator[Iterable[Sentence]]:
     """The sentences in portions to be parsed together: each paragraph or line typed at a terminal, what a pipe gave
     before a pause, otherwise all.
 
     Nothing is opened before the first portion is asked for. `treebank` is the format to assume where only the content
     shows that the input is a treebank. Its sentences come without trees, unless these are asked for, whole or partial.
+    Text is split into sentences, or into `drafts` of them without numbers, for the parser to make sentences of.
     """
     from headway.treebank.inputs import open_input
 
@@ -67,7 +83,14 @@ def portions(
                 raise TreebankError(f"{name} has no heads to keep, as it is text; give a treebank, or no --keep-heads")
             parser.require_text(split=found.format != "tokens")
         typed = input == "-" and sys.stdin.isatty()
-        read = found.portions(parser.segmenter, typed=typed, newlines=newlines, skip_bad=skip_bad, trees=trees)
+        read = found.portions(
+            _Drafting(parser) if drafts else parser,
+            typed=typed,
+            newlines=newlines,
+            skip_bad=skip_bad,
+            trees=trees,
+            drafts=drafts,
+        )
         for portion in read:
             if pipe is None:
                 yield portion

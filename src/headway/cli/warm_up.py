@@ -103,7 +103,7 @@ def _module(task: Task, parser: Parser) -> str:
 
 def _split(parser: Parser) -> None:
     if parser.segmenter is not None:
-        parser.sentences(_TEXT)
+        parser.drafts(_TEXT)
 
 
 def _parse(parser: Parser) -> None:

@@ -145,3 +145,23 @@ class TreeModel(Model[Sentence, Prediction], Protocol):
     def with_trees(self, trees: TreeClass) -> TreeModel:
         """The same weights, for trees of another class."""
         ...
+
+
+class SureEnds(Protocol):
+    """How high a splitter's score of a sentence end must be for drafts to end there."""
+
+    @property
+    def surely(self) -> int: ...
+
+
+class DraftingModel(TreeModel, Protocol):
+    """A model that finds out what is a sentence while it parses; `ends` is None where it has not learnt to."""
+
+    @property
+    def ends(self) -> SureEnds | None: ...
+
+    def predict_drafts(
+        self, drafts: Sequence[Sentence], options: Options, executor: Executor
+    ) -> list[list[tuple[Sentence, Prediction]]]:
+        """The sentences that each draft is, in their order, with their trees."""
+        ...

@@ -28,12 +28,14 @@ from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import possible_labels
 from headway.neural.model import NeuralModel, cells
-from headway.neural.reading import Reading, groups_by_size
+from headway.neural.reading import Inputs, Reading, groups_by_size
+from headway.neural.sentence_ends import MIDDLE, SentenceEnds, signals_of
 from headway.neural.sentence_temperature import HIGHEST, LOWEST, SentenceTemperature
 from headway.neural.torch_session import TorchSession
 from headway.parallel import Executor
 from headway.torch import TreeDistribution as DeviceTrees
 from headway.treebank import Sentence
+from headway.treebank.raw_text import pieces_of
 
 _Constraints = Sequence[Constraints | None] | None
 
@@ -58,6 +60,7 @@ class DeviceModel:
     device: torch.device
     network: TorchSession
     labels: TorchSession | None
+    sentence_ends: TorchSession | None
 
     kind: ClassVar[str] = NeuralModel.kind
     task: ClassVar[Task] = NeuralModel.task
@@ -70,7 +73,8 @@ class DeviceModel:
     def of(cls, model: NeuralModel, device: torch.device) -> DeviceModel:
         """Sends the weights there."""
         labels = None if model.labels is None else TorchSession(model.labels.graph, device)
-        return cls(model, device, TorchSession(model.network.graph, device), labels)
+        ends = None if model.ends is None else TorchSession(model.ends.network.graph, device)
+        return cls(model, device, TorchSession(model.network.graph, device), labels, ends)
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -83,6 +87,10 @@ class DeviceModel:
     @property
     def gives(self) -> frozenset[str]:
         return self.model.gives
+
+    @property
+    def ends(self) -> SentenceEnds | None:
+        return self.model.ends
 
     @property
     def trees(self) -> TreeClass:
@@ -119,6 +127,41 @@ class DeviceModel:
             found |= zip(batch.which.tolist(), self._predictions(forms, batch.arrived()), strict=True)
         return [found[i] for i in range(len(given))]
 
+    def predict_drafts(
+        self, drafts: Sequence[Sentence], options: Options, executor: Executor
+    ) -> list[list[tuple[Sentence, Prediction]]]:
+        """The sentences that each draft is, with their trees: all are read twice, which a GPU does in no time."""
+        reading = self.model.reader.read(drafts)
+        cuts: dict[int, list[int]] = {}
+        for which in groups_by_size(reading.sizes, _MOST):
+            cuts |= self._cuts(reading, drafts, which)
+        pieces = [pieces_of(draft, cuts[i]) for i, draft in enumerate(drafts)]
+        trees = iter(self.predict([one for own in pieces for one in own], options, executor))
+        return [[(one, next(trees)) for one in own] for own in pieces]
+
+    def _cuts(self, reading: Reading, drafts: Sequence[Sentence], which: Ints) -> dict[int, list[int]]:
+        """The words after which each draft of a batch is to be cut; of its halves where there is too little memory."""
+        some = [drafts[i] for i in which.tolist()]
+        try:
+            return dict(zip(which.tolist(), self._ends(some, reading.batch(which)), strict=True))
+        except torch.cuda.OutOfMemoryError:
+            if len(which) == 1:
+                raise _too_little_memory(len(some[0])) from None
+        torch.cuda.empty_cache()
+        one, two = np.array_split(which, 2)
+        return self._cuts(reading, drafts, one) | self._cuts(reading, drafts, two)
+
+    @torch.inference_mode()
+    def _ends(self, drafts: Sequence[Sentence], batch: Inputs) -> list[list[int]]:
+        assert self.ends is not None
+        assert self.sentence_ends is not None
+        if not any(map(len, drafts)):
+            return [[] for _ in drafts]
+        inputs = {name: self._sent(array) for name, array in batch.items()}
+        signals = self._sent(signals_of([draft.layout.joints for draft in drafts], batch["words"].shape[1] - 1))
+        given = {MIDDLE: self.network.run(inputs)[MIDDLE], "words": inputs["words"], "signals": signals}
+        return self.ends.ends(drafts, self.sentence_ends.run(given)["scores"].cpu().numpy())
+
     def _computed(self, reading: Reading, options: Options, constraints: _Constraints) -> Iterator[_Pending]:
         for which in groups_by_size(reading.sizes, _MOST):
             yield from self._batches(reading, which, options, constraints)
@@ -131,10 +174,7 @@ class DeviceModel:
             yield self._batch(reading, which, options, constraints)
         except torch.cuda.OutOfMemoryError:
             if len(which) == 1:
-                raise ArgumentError(
-                    f"the GPU has too little memory for a sentence of {reading.lengths[which[0]]} words; parse it with "
-                    "the device cpu"
-                ) from None
+                raise _too_little_memory(int(reading.lengths[which[0]])) from None
         else:
             return
         torch.cuda.empty_cache()
@@ -176,7 +216,7 @@ class DeviceModel:
 
     def _require_shapes(self, found: Mapping[str, Tensor], batch: int, nodes: int) -> None:
         fits = found["arcs"].shape == (batch, nodes, nodes) and all(
-            scores.shape[:2] == (batch, nodes) for scores in found.values()
+            scores.shape[:2] == (batch, nodes) for name, scores in found.items() if name != MIDDLE
         )
         if not fits or (self.model.tasks.tags and found["tags"].shape[2] != self.model.tasks.width):
             raise _misshapen()
@@ -327,6 +367,10 @@ def _signal(tensor: Tensor) -> Any:
     event = torch.cuda.Event()
     event.record()
     return event
+
+
+def _too_little_memory(words: int) -> ArgumentError:
+    return ArgumentError(f"the GPU has too little memory for a sentence of {words} words; parse it with the device cpu")
 
 
 def _misshapen() -> ArchiveError:

@@ -32,7 +32,12 @@ def transformer(graph: GraphBuilder, encoder: TransformerEncoder) -> str:
         x = _mpnet(graph, model, subwords, added, mask)
     else:
         x = _bert(graph, model, subwords, added, mask)
-    flat = graph.apply("Reshape", x, graph.integers(-1, model.size))
+    return word_vectors(graph, x, words, model.size)
+
+
+def word_vectors(graph: GraphBuilder, x: str, words: str, size: int) -> str:
+    """Of subwords (windows, T, D) the two that stand for each word (B, N, 2), and their mean (B, N, D)."""
+    flat = graph.apply("Reshape", x, graph.integers(-1, size))
     return graph.apply("ReduceMean", graph.apply("Gather", flat, words, axis=0), graph.integers(2), keepdims=0)
 
 

@@ -4,7 +4,8 @@
 
 Arc scores are divided by a temperature, which changes probabilities and never the best tree (Guo et al. 2017); label
 scores by one of their own. Arc scores may have one for each sentence besides (`sentence_temperature.py`). Lemmas may go
-by the rules of the training words in place of the network's edits (`lemma_rules.py`).
+by the rules of the training words in place of the network's edits (`lemma_rules.py`). Drafts, of which it is not sure
+that they are one sentence, may be cut while their trees are found (`sentence_ends.py`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from headway.models.saved import about_of, trees_of
 from headway.models.tree_decoder import TreeDecoder
 from headway.neural.lexicon import LexiconReader
 from headway.neural.reading import Reader, groups_by_size
+from headway.neural.sentence_ends import MIDDLE, SentenceEnds
 from headway.neural.sentence_temperature import SentenceTemperature
 from headway.neural.session import Session
 from headway.neural.subwords import SubwordReader
@@ -39,8 +41,9 @@ from headway.parallel import SERIAL, Executor
 from headway.saved_values import mapping, number
 from headway.text.lemmatiser import Lemmatiser
 from headway.treebank import Sentence, require_tree
+from headway.treebank.raw_text import pieces_of
 
-Outputs = Mapping[str, NDArray[np.float32]]
+Outputs = dict[str, NDArray[np.float32]]
 
 _READERS: Mapping[str, type[LexiconReader | SubwordReader]] = {
     reader.kind: reader for reader in (LexiconReader, SubwordReader)
@@ -65,6 +68,7 @@ class NeuralModel:
     label_temperature: float = 1.0
     sentence_temperature: SentenceTemperature | None = None
     lemmatiser: Lemmatiser | None = None
+    ends: SentenceEnds | None = None
 
     kind: ClassVar[str] = "neural"
     task: ClassVar[Task] = "parsing"
@@ -84,14 +88,20 @@ class NeuralModel:
         roots: tuple[str, ...] = (),
         temperature: float = 1.0,
         label_temperature: float = 1.0,
+        *,
+        ends: SentenceEnds | None = None,
     ) -> NeuralModel:
-        """A model of what `headway.neural.export` makes; a ValueError where the graphs do not fit the rest."""
+        """A model of what `headway.neural.export` makes; a ValueError where the graphs do not fit the rest.
+
+        With `ends`, the network has the output that these need (`headway.neural.sentence_ends_training`).
+        """
         if (labels is None) != (not tasks.labels):
             raise ValueError("there is a network for labels without labels, or labels without one")
         outputs = [
             "arcs",
             *(["label_heads", "label_modifiers"] if tasks.labels else []),
             *(["tags"] if tasks.tags else []),
+            *([MIDDLE] if ends else []),
         ]
         return cls(
             reader,
@@ -103,6 +113,7 @@ class NeuralModel:
             roots,
             temperature,
             label_temperature,
+            ends=ends,
         )
 
     @property
@@ -155,15 +166,47 @@ class NeuralModel:
             found |= zip(which.tolist(), some, strict=True)
         return [found[i] for i in range(len(given))]
 
-    def _scores(self, inputs: Mapping[str, NDArray[np.int64]], lengths: Ints) -> Outputs:
-        """What the network makes of a batch, its shapes checked."""
+    def predict_drafts(
+        self, drafts: Sequence[Sentence], options: Options, executor: Executor
+    ) -> list[list[tuple[Sentence, Prediction]]]:
+        """The sentences that each draft is, with their trees; the model has `ends`."""
+        reading = self.reader.read(drafts)
+        groups = list(groups_by_size(reading.sizes, _MOST))
+
+        def parsed(which: Ints) -> list[tuple[list[int], Prediction | None]]:
+            """Where each draft is to be cut, and the trees of the others."""
+            inputs, some = reading.batch(which), [drafts[i] for i in which.tolist()]
+            outputs = self._scores(inputs, reading.lengths[which], (MIDDLE,))
+            middle = outputs.pop(MIDDLE, None)  # there is none where no draft has a word
+            cuts = [[]] * len(some) if middle is None else self._ends.found(some, inputs["words"], middle)
+            whole = np.flatnonzero([not places for places in cuts])
+            own = outputs if len(whole) == len(cuts) else {name: each[whole] for name, each in outputs.items()}
+            left = [some[i] for i in whole.tolist()]
+            trees = iter(self._predicted(left, own, None, options, SERIAL) if left else ())
+            return [(places, None if places else next(trees)) for places in cuts]
+
+        found: dict[int, tuple[list[int], Prediction | None]] = {}
+        for which, some in zip(groups, executor.map(parsed, groups), strict=True):
+            found |= zip(which.tolist(), some, strict=True)
+        pieces = [pieces_of(draft, found[i][0]) for i, draft in enumerate(drafts)]
+        again = iter(self.predict([one for own in pieces if len(own) > 1 for one in own], options, executor))
+        trees = ([found[i][1] or next(again) for _ in own] for i, own in enumerate(pieces))
+        return [list(zip(own, some, strict=True)) for own, some in zip(pieces, trees, strict=True)]
+
+    @property
+    def _ends(self) -> SentenceEnds:
+        assert self.ends is not None
+        return self.ends
+
+    def _scores(self, inputs: Mapping[str, NDArray[np.int64]], lengths: Ints, more: tuple[str, ...] = ()) -> Outputs:
+        """What the network makes of a batch, its shapes checked; `more` are outputs besides."""
         batch, nodes = len(lengths), int(lengths.max(initial=0)) + 1
         width = self.tasks.width
         if nodes == 1:
             return {"arcs": np.zeros((batch, 1, 1), np.float32), "tags": np.zeros((batch, 1, width), np.float32)}
-        found = self.network.run(inputs)
+        found = self.network.run(inputs, [name for name in self.network.outputs if name != MIDDLE or name in more])
         fits = found["arcs"].shape == (batch, nodes, nodes) and all(
-            scores.shape[:2] == (batch, nodes) for scores in found.values()
+            scores.shape[:2] == (batch, nodes) for name, scores in found.items() if name != MIDDLE
         )
         if not fits or (width and found["tags"].shape[2] != width):
             raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
@@ -300,12 +343,15 @@ class NeuralModel:
             "temperature": self.temperature,
             "label_temperature": self.label_temperature,
         }
-        graphs = {"network": self.network, "labels": self.labels}
+        ends = None if self.ends is None else self.ends.network
+        graphs = {"network": self.network, "labels": self.labels, "ends": ends}
         arrays = {name: np.frombuffer(each.graph, np.uint8) for name, each in graphs.items() if each is not None}
         if self.sentence_temperature is not None:
             data["sentence_temperature"] = self.sentence_temperature.to_data()
         if self.lemmatiser is not None:
             data["lemmatiser"] = self.lemmatiser.to_data()
+        if self.ends is not None:
+            data["ends"] = self.ends.to_data()
         return Archive(self.kind, data, arrays)
 
     @classmethod
@@ -316,6 +362,9 @@ class NeuralModel:
         tasks = Tasks.from_data(mapping(data["tasks"], "the tasks"))
         temperature = _temperature(data["temperature"])
         label_temperature = _temperature(data.get("label_temperature", 1.0))  # older models have none
+        ends = None
+        if "ends" in data:
+            ends = SentenceEnds.from_data(mapping(data["ends"], "the sentence ends"), _bytes(archive, "ends"))
         made = cls.of_graphs(
             _READERS[reader["kind"]].from_data(reader),
             tasks,
@@ -326,6 +375,7 @@ class NeuralModel:
             roots_of(data, tasks.labels),
             temperature,
             label_temperature,
+            ends=ends,
         )
         if "sentence_temperature" in data:
             saved = mapping(data["sentence_temperature"], "the sentence temperature")

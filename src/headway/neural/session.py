@@ -43,15 +43,18 @@ class Session:
     def __reduce__(self) -> tuple[Any, ...]:
         return Session, (self.graph, self.inputs, self.outputs)
 
-    def run(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
-        """The outputs by name."""
+    def run(
+        self, inputs: Mapping[str, NDArray[Any]], wanted: Sequence[str] | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """The outputs by name, all or those that are wanted."""
+        names = self.outputs if wanted is None else wanted
         try:
-            found = self._session.run(self.outputs, inputs)
+            found = self._session.run(names, inputs)
         except Exception as error:  # the runtime raises bare ones
             raise ArchiveError(
                 f"the network of the model cannot be run ({_cause(error)}); save the model again"
             ) from None
-        return dict(zip(self.outputs, found, strict=True))
+        return dict(zip(names, found, strict=True))
 
 
 def _opened(graph: bytes) -> Any:

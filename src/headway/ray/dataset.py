@@ -76,10 +76,10 @@ class TextParser:
     def trees(self, texts: list[str]) -> list[tuple[list[dict[str, Any]] | None, str | None]]:
         """For each text its sentences and None, or None and the reason; all are parsed together if nothing fails."""
         try:
-            split = [self._parser.sentences(text) for text in texts]
-            parsed = self._parser.parse(chain.from_iterable(split))
-            plain = (plain_sentence(one, probabilities=self._probabilities) for one in parsed)
-            return [([next(plain) for _ in own], None) for own in split]
+            split = [self._parser.drafts(text) for text in texts]
+            parsed = self._parser.parse_each(chain.from_iterable(split))
+            plain = ([plain_sentence(one, probabilities=self._probabilities) for one in own] for own in parsed)
+            return [([one for _ in own for one in next(plain)], None) for own in split]
         except Exception as error:
             if len(texts) > 1:
                 return [self.trees([text])[0] for text in texts]

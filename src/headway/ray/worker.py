@@ -161,28 +161,29 @@ class ShardWorker:
     def _parse_together(self, group: Sequence[Raw]) -> list[_Outcome]:
         assert self._shard is not None
         outcomes = [_Outcome(reason=raw.problem) for raw in group]
-        waiting: deque[int] = deque()  # the documents of the sentences that the parser has taken
+        waiting: deque[int] = deque()  # the documents of the drafts that the parser has taken
 
-        def sentences() -> Iterator[Sentence]:
+        def drafts() -> Iterator[Sentence]:
             for number, raw in enumerate(group):
-                for sentence in self._sentences(raw.content):
+                for draft in self._drafts(raw.content):
                     waiting.append(number)
-                    yield sentence
+                    yield draft
 
-        for found in self._parser.parse(sentences()):
+        for sentences in self._parser.parse_each(drafts()):
             number = waiting.popleft()
             own = outcomes[number]
-            own.sentences.append(self._shard.output.sentence(group[number].id, len(own.sentences) + 1, found))
-            own.words += len(found)
+            for found in sentences:
+                own.sentences.append(self._shard.output.sentence(group[number].id, len(own.sentences) + 1, found))
+                own.words += len(found)
         return outcomes
 
-    def _sentences(self, content: str | Sentence | None) -> Iterator[Sentence]:
-        """The sentences of a document; the first of each paragraph of a text says that it is."""
+    def _drafts(self, content: str | Sentence | None) -> Iterator[Sentence]:
+        """A document's sentences, or drafts of them; the first of each paragraph of a text says that it is."""
         if isinstance(content, Sentence):
             yield content
         elif content is not None:
             for offset, paragraph in split_paragraphs([content]):
-                first, *others = self._parser.sentences(paragraph, offset, newlines=self._work.settings.newlines)
+                first, *others = self._parser.drafts(paragraph, offset, newlines=self._work.settings.newlines)
                 yield with_first_comments(first, "# newpar")
                 yield from others
 

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Literal, Protocol
 
 from headway.errors import ArgumentError, TreebankError
-from headway.treebank.annotations import with_first_comments
+from headway.treebank.annotations import with_first_comments, with_sentence_number
 from headway.treebank.files import format_of, read_treebank
 from headway.treebank.raw_text import Newlines, one_sentence_per_line, paragraphs, pretokenised, split_paragraphs
 from headway.treebank.sentence import Format, Sentence
@@ -52,28 +52,34 @@ class Input:
         newlines: Newlines = "auto",
         skip_bad: Callable[[TreebankError], None] | None = None,
         trees: bool = False,
+        drafts: bool = False,
     ) -> Iterator[Iterable[Sentence]]:
         """The sentences, in portions to be parsed together: each paragraph or line that is `typed`, otherwise one.
 
         The sentences of a treebank come without its trees, or with `trees`, whole or partial. Text and lines need
-        a splitter. `newlines` says what a single line end of text is; `skip_bad` is as for `read_treebank`.
+        a splitter. `newlines` says what a single line end of text is; `skip_bad` is as for `read_treebank`. Sentences
+        of text are numbered, unless they are `drafts`, which may become more.
         """
         if self.format == "conllu" or self.format == "conllx":
             yield read_treebank(self.source, format=self.format, skip_bad=skip_bad, partial=trees, trees=trees)
         elif typed:
-            yield from self._groups(splitter, newlines, typed=True)
+            yield from self._groups(splitter, newlines, drafts, typed=True)
         else:
-            yield chain.from_iterable(self._groups(splitter, newlines, typed=False))
+            yield chain.from_iterable(self._groups(splitter, newlines, drafts, typed=False))
 
-    def _groups(self, splitter: Splitter | None, newlines: Newlines, typed: bool) -> Iterator[list[Sentence]]:
+    def _groups(
+        self, splitter: Splitter | None, newlines: Newlines, drafts: bool, typed: bool
+    ) -> Iterator[list[Sentence]]:
         """The sentences of each paragraph, or of each line, numbered over the whole input."""
         first = ["# newpar"] if self.format == "text" else []
         number = 0
         for group in self._split(splitter, newlines, typed):
-            yield [
-                with_first_comments(sentence, *(() if i else first), f"# sent_id = {number + i + 1}")
-                for i, sentence in enumerate(group)
-            ]
+            started = [with_first_comments(sentence, *first) for sentence in group[:1]] + list(group[1:])
+            yield (
+                started
+                if drafts
+                else [with_sentence_number(sentence, number) for number, sentence in enumerate(started, number + 1)]
+            )
             number += len(group)
 
     def _split(self, splitter: Splitter | None, newlines: Newlines, typed: bool) -> Iterator[Sequence[Sentence]]:

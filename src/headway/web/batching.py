@@ -30,13 +30,13 @@ PORTION, PORTION_WORDS = 32, 2000  # sentences and words of a job that are parse
 BATCH, BATCH_WORDS = 128, 4000  # that a worker takes at once, a portion more or less
 _PATIENCE = 2.0  # seconds for what is being parsed when the server stops
 
-Parse = Callable[[Parser, Sequence[Sentence]], Iterable[Parsed]]
+Parse = Callable[[Parser, Sequence[Sentence]], Iterable[list[Parsed]]]  # several where a draft is cut
 Render = Callable[[Parsed], Any]
 
 
 @dataclass(eq=False)
 class Job:
-    """The sentences of a request, and what is made of each when it is parsed.
+    """The sentences of a request, or drafts of them, and what is made of each when it is parsed.
 
     `sentences` are drawn by a worker, so that splitting a text does not keep the server waiting. A job with a way to
     `parse` of its own is parsed alone.
@@ -168,12 +168,12 @@ def _parsed(turns: Sequence[_Turn]) -> list[_Outcome]:
     job = turns[0].job
     try:
         sentences = [sentence for turn in turns for sentence in turn.drawn]
-        found = iter(list(job.parser.parse(sentences) if job.parse is None else job.parse(job.parser, sentences)))
+        found = iter(list(job.parser.parse_each(sentences) if job.parse is None else job.parse(job.parser, sentences)))
     except Exception as error:
         if len(turns) == 1:
             return [(turns[0], error)]
         return [outcome for turn in turns for outcome in _parsed([turn])]
-    return [(turn, _rendered(turn, list(islice(found, len(turn.drawn))))) for turn in turns]
+    return [(turn, _rendered(turn, [one for own in islice(found, len(turn.drawn)) for one in own])) for turn in turns]
 
 
 def _rendered(turn: _Turn, found: Sequence[Parsed]) -> list[Any] | BaseException:

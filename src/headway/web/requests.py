@@ -11,7 +11,7 @@ from headway.parsed import Parsed
 from headway.pipeline import Parser
 from headway.text.tokens import sentence_of
 from headway.treebank import Sentence, read_treebank
-from headway.treebank.raw_text import split_paragraphs
+from headway.treebank.raw_text import ends_of, pieces_of, split_paragraphs
 from headway.web.batching import Job, Parse, Render
 from headway.web.problems import RequestError
 from headway.web.schemas import ParseRequest
@@ -26,7 +26,9 @@ def job_of(asked: ParseRequest, parser: Parser, render: Render, most_words: int)
 
 def _of_bounded_length(sentences: Iterator[Sentence], most: int) -> Iterator[Sentence]:
     """A very long sentence would keep everybody waiting: nothing stops a parse that has begun."""
-    for sentence in sentences:
+    for sentence in chain.from_iterable(
+        pieces_of(one, ends_of(one)) if len(one) > most else [one] for one in sentences
+    ):
         if len(sentence) > most:
             raise RequestError(422, f"a sentence has {len(sentence)} words, and at most {most} are parsed; split it")
         yield sentence
@@ -35,7 +37,7 @@ def _of_bounded_length(sentences: Iterator[Sentence], most: int) -> Iterator[Sen
 def _sentences(asked: ParseRequest, parser: Parser) -> Iterator[Sentence]:
     if asked.text is not None:
         return chain.from_iterable(
-            parser.sentences(paragraph, offset, newlines=asked.newlines)
+            parser.drafts(paragraph, offset, newlines=asked.newlines)
             for offset, paragraph in split_paragraphs([asked.text])
         )
     if asked.conllu is not None:
@@ -55,17 +57,17 @@ def _token_lists(tokens: Sequence[str] | Sequence[Sequence[str]]) -> Iterator[Se
 def _parse_with(asked: ParseRequest) -> Parse | None:
     """How to parse where something is known of the trees; None where nothing is."""
     if asked.keep_heads:
-        return lambda parser, sentences: parser.parse(list(sentences), keep_heads=True)
+        return lambda parser, sentences: ([one] for one in parser.parse(list(sentences), keep_heads=True))
     if not asked.is_constrained:
         return None
 
-    def parse(parser: Parser, sentences: Sequence[Sentence]) -> Iterable[Parsed]:
+    def parse(parser: Parser, sentences: Sequence[Sentence]) -> Iterable[list[Parsed]]:
         if len(sentences) != 1:
             raise RequestError(422, f"heads, labels and forbid are for one sentence, and there are {len(sentences)}")
         [sentence] = sentences
         heads = None if asked.heads is None else [-1, *_of_each_word("heads", asked.heads, sentence)]
         labels = None if asked.labels is None else [None, *_of_each_word("labels", asked.labels, sentence)]
-        return [parser.parse(sentence, heads=heads, labels=labels, forbid=asked.forbid or ())]
+        return [[parser.parse(sentence, heads=heads, labels=labels, forbid=asked.forbid or ())]]
 
     return parse
 
