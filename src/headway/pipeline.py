@@ -27,7 +27,7 @@ from headway.inference.scores import Arc
 from headway.learning.monitor import Show
 from headway.models.constraints import Constraints, constraints_of
 from headway.models.portions import SENTENCES, portions
-from headway.models.protocol import Description, DraftingModel, Options, Prediction, SureEnds, TreeModel
+from headway.models.protocol import Description, DraftingModel, LearntEnds, Options, Prediction, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
 from headway.models.stretches import predict_any_length
 from headway.named_models import path_of_model
@@ -394,7 +394,7 @@ class Parser:
         segmenter = self._require_segmenter()
         if self._ends is None:
             return segmenter.sentences(text, offset, newlines=newlines)
-        return segmenter.drafts(text, self._ends.surely, offset, newlines=newlines)
+        return segmenter.drafts(text, self._ends.doubt, offset, newlines=newlines)
 
     def require_text(self, *, split: bool = True) -> None:
         """Refuse text, to be split into words or not, if the model cannot split or tag it."""
@@ -470,8 +470,8 @@ class Parser:
         return (next(cut) if draft else next(whole) for draft in drafts)
 
     @property
-    def _ends(self) -> SureEnds | None:
-        found: SureEnds | None = getattr(self.model, "ends", None)
+    def _ends(self) -> LearntEnds | None:
+        found: LearntEnds | None = getattr(self.model, "ends", None)
         return found
 
     def _sentence(self, text: Text) -> Sentence:

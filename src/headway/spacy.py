@@ -221,15 +221,15 @@ class _Text:
 
     doc: Doc
     starts: tuple[int, ...]
-    joints: Mapping[int, tuple[int, int]] | None
+    joints: Mapping[int, tuple[int, int]]
 
     @classmethod
     def of(cls, doc: Doc, parser: Parser) -> _Text:
         """A doc with its own sentences, if it has any; otherwise the parser splits it."""
         if doc.has_annotation("SENT_START"):
-            return cls(doc, tuple(sentence.start for sentence in doc.sents), None)
+            return cls(doc, tuple(sentence.start for sentence in doc.sents), {})
         if parser.segmenter is None:
-            return cls(doc, (), None)
+            return cls(doc, (), {})
         drafts = parser.drafts(doc.text)
         return cls(doc, tuple(_first_tokens(doc, drafts)), _joints(drafts))
 
@@ -246,16 +246,15 @@ def _ranges(starts: Iterable[int], end: int) -> list[range]:
     return [range(first, next_first) for first, next_first in pairwise(sorted({0, *starts, end}))]
 
 
-def _joints(drafts: Sequence[Sentence]) -> dict[int, tuple[int, int]] | None:
-    """Score and gap of every joint, by the character that it is behind; None where there are no drafts."""
+def _joints(drafts: Sequence[Sentence]) -> dict[int, tuple[int, int]]:
+    """Score and gap of every joint, by the character that it is behind."""
     from headway.treebank.annotations import offsets_of
 
     found: dict[int, tuple[int, int]] = {}
     for draft in drafts:
-        if draft.layout.joints is None:
-            return None
-        ends = (end for _, end in offsets_of(draft) or ())
-        found |= zip(ends, zip(*draft.layout.joints, strict=True), strict=True)
+        if draft.layout.joints is not None:
+            ends = (end for _, end in offsets_of(draft) or ())
+            found |= zip(ends, zip(*draft.layout.joints, strict=True), strict=True)
     return found
 
 
@@ -294,9 +293,10 @@ def _sentence(text: _Text, words: Sequence[int]) -> Sentence:
         xpos=[_column(token.tag_) for token in tokens],
         feats=[_column(str(token.morph)) for token in tokens],
     )
-    if text.joints is None:
+    ends = [token.idx + len(token.text) for token in tokens]
+    if not any(end in text.joints for end in ends):
         return made
-    known = (text.joints.get(token.idx + len(token.text), (NO_JOINT, -1)) for token in tokens)
+    known = (text.joints.get(end, (NO_JOINT, -1)) for end in ends)
     return replace(made, layout=replace(made.layout, joints=Joints(*zip(*known, strict=True))))
 
 

@@ -24,7 +24,8 @@ from headway.neural import device as on_device
 from headway.neural.device import DeviceModel
 from headway.neural.sentence_ends import MIDDLE, SIGNALS, SentenceEnds, joints_of, signals_of
 from headway.neural.sentence_ends_training import (
-    SURELY,
+    DOUBT,
+    LEARNT_FROM,
     Ends,
     Example,
     batch_of,
@@ -85,13 +86,13 @@ def test_joints_are_between_tokens_within_a_paragraph():
 
 
 def test_ends_are_above_the_limit_at_joints():
-    ends = SentenceEnds(DRAFTING.ends.network, 80, 0.25)
+    ends = SentenceEnds(DRAFTING.ends.network, DOUBT, 0.25)
     drafts = [draft([0, 0, 0]), draft([0], gaps=[SPACE])]
     scores = np.array([[0.26, 0.25, 9.0, 9.0], [9.0, 9.0, 9.0, 9.0]], np.float32)
-    assert ends.ends(drafts, scores) == [[1], []]
+    assert ends.chosen(drafts, scores) == [[1], []]
     for wrong in (scores[:1], scores[:, :2], scores[0], np.full_like(scores, np.nan)):
         with pytest.raises(ArchiveError, match="save the model again"):
-            ends.ends(drafts, wrong)
+            ends.chosen(drafts, wrong)
 
 
 # The network.
@@ -120,7 +121,7 @@ def test_the_graph_computes_what_the_network_does_whatever_the_padding(lengths):
     middle = np.stack([rows + 1, rows - 1], axis=1).reshape(1, -1, SIZE)
     places = np.arange(2 * batch * width).reshape(batch, width, 2)
     words = np.concatenate([np.zeros((batch, 1, 2), np.int64), places], axis=1)
-    ends = SentenceEnds.of_graph(graph_of(network, SIZE), 80, 0.0)
+    ends = SentenceEnds.of_graph(graph_of(network, SIZE), DOUBT, 0.0)
     found = ends.network.run({MIDDLE: middle, "words": words, "signals": signals.numpy()})["scores"]
     there = signals.numpy()[..., -1] > 0
     assert len(lengths) == 1 or np.ptp(expected[there]) > 0.05
@@ -234,11 +235,18 @@ def test_saved_pickled_and_damaged(tmp_path):
     path = tmp_path / "drafting.headway"
     Parser(DRAFTING).save(path)
     for again in (Parser.load(path), Parser(pickle.loads(pickle.dumps(DRAFTING)))):
-        assert again.model.ends.surely == DRAFTING.ends.surely
+        assert again.model.ends.doubt == DRAFTING.ends.doubt
         assert [heads_of(own) for own in again.parse_each(drafts)] == expected
     archive = load_archive(path)
     ends = archive.data["ends"]
-    for damage in ({"surely": "much"}, {"surely": 10_001}, {"above": None}, {"above": float("nan")}):
+    for damage in (
+        {"doubt": "much"},
+        {"doubt": [0, 10_001]},
+        {"doubt": [0]},
+        {"doubt": 3},
+        {"above": None},
+        {"above": float("nan")},
+    ):
         save_archive(replace(archive, data={**archive.data, "ends": {**ends, **damage}}), path)
         with pytest.raises(ArchiveError):
             Parser.load(path)
@@ -272,6 +280,10 @@ def test_documents_begin_where_comments_say_so():
     assert [len(own) for own in documents(treebank(12)[1:])] == [4, 5, 2]
 
 
+def ends_to_learn(one):
+    return one.layout.joints.scores[:-1] if one.layout.joints else ()
+
+
 def test_drafts_to_learn_from_come_from_splitters_that_have_not_seen_them(monkeypatch):
     train = treebank(60)
     splitter, seen = Segmenter.learn(train), []
@@ -289,7 +301,7 @@ def test_drafts_to_learn_from_come_from_splitters_that_have_not_seen_them(monkey
         assert len(source.text) + len(known) < len(" ".join(" ".join(one.forms) for one in train)) + 10
     for source, own in texts:
         assert sum(len(one) for one in own) == sum(len(one.forms) for one in splitter.sentences(source.text))
-        assert all(score <= SURELY for one in own for score in one.layout.joints.scores[:-1])
+        assert all(score <= LEARNT_FROM.high for one in own for score in ends_to_learn(one))
 
 
 def test_examples_say_where_sentences_end():
@@ -299,7 +311,7 @@ def test_examples_say_where_sentences_end():
     from headway.treebank.raw_text import raw_text
 
     source = raw_text(train)
-    drafts = splitter.drafts(source.text, 10_000)
+    drafts = splitter.drafts(source.text, LEARNT_FROM._replace(high=10_000))
     examples = list(read(able, drafts, source))
     assert sum(len(one.gold) for one in examples) == sum(len(one) for one in drafts if len(one) > 1)
     ends = sum(int(one.gold.sum()) for one in examples)
@@ -333,7 +345,7 @@ def test_a_model_learns_ends_from_a_treebank():
     made = with_sentence_ends(MODEL, splitter, train, seed=3)
     same = with_sentence_ends(MODEL, splitter, train, seed=3)
     assert made.ends.network.graph == same.ends.network.graph
-    assert made.ends.surely == SURELY
+    assert made.ends.doubt == DOUBT
     parsed = list(Parser(made, None, splitter).parse_text("the dog sees a cat the bird hears a dog ."))
     assert sum(map(len, parsed)) == 11
     with pytest.raises(TrainingError, match="several documents"):

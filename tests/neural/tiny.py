@@ -33,6 +33,7 @@ from headway.neural.sentence_ends import MIDDLE, SIGNALS, SentenceEnds
 from headway.neural.sentence_ends_training import with_middle
 from headway.neural.subwords import SubwordReader
 from headway.neural.targets import Tasks
+from headway.treebank.annotations import Doubt
 
 NOUNS, VERBS = ("dog", "cat", "bird", "sparrow", "child"), ("sees", "hears", "likes", "finds")
 BERT = {
@@ -75,6 +76,7 @@ MODERNBERT = {
 }
 CONFIGS = {"bert": BERT, "roberta": ROBERTA, "electra": ELECTRA, "modernbert": MODERNBERT, "mpnet": MPNET}
 NAMES = ("lstm", "tags", *CONFIGS)
+ALWAYS = Doubt(-10_000, 10_000)
 
 
 @contextmanager
@@ -227,7 +229,7 @@ def fit(network: Network, reader: Reader, tasks: Tasks, trees: list[Sentence], s
         optimiser.step()
 
 
-def with_ends(model: NeuralModel, *, surely: int = 10_000, above: float = 0.0) -> NeuralModel:
+def with_ends(model: NeuralModel, doubt: Doubt = ALWAYS) -> NeuralModel:
     """The model with a second look at sentence ends, which agrees with the splitter where it looks."""
     able, size = with_middle(model)
     graph = GraphBuilder(quantised=False)
@@ -242,4 +244,4 @@ def with_ends(model: NeuralModel, *, surely: int = 10_000, above: float = 0.0) -
     nothing = graph.apply("Mul", vectors, graph.constant(np.array([0.0], np.float32)))
     scores = graph.apply("Add", first, graph.apply("ReduceSum", nothing, graph.integers(2), keepdims=1))
     graph.output(graph.apply("Squeeze", scores, graph.integers(2)), "scores", ("batch", "words"))
-    return replace(able, ends=SentenceEnds.of_graph(graph.build(), surely, above))
+    return replace(able, ends=SentenceEnds.of_graph(graph.build(), doubt, 0.0))

@@ -21,7 +21,7 @@ from headway.text.boundaries import BOUNDARY_SLOTS, FEWEST_SLOTS
 from headway.text.segmenter import LONGEST, Segmenter
 from headway.text.sentence_ends import SENTENCE_SLOTS, sentence_ends_of
 from headway.treebank import Sentence, read_treebank
-from headway.treebank.annotations import NO_JOINT, offsets_of
+from headway.treebank.annotations import NO_JOINT, Doubt, offsets_of
 from headway.treebank.raw_text import Newlines, ends_of, pieces_of, raw_text, split_paragraphs, tokens_of
 from tests.models import toy_treebank
 
@@ -232,20 +232,25 @@ def test_a_long_text_is_split_as_its_paragraphs_are(tiny: Segmenter) -> None:
 # Drafts.
 
 
-@given(texts, st.integers(0, 100), st.sampled_from(["auto", "keep", "ignore"]))
+@given(texts, st.integers(0, 100), st.integers(-200, 0), st.sampled_from(["auto", "keep", "ignore"]))
 def test_drafts_are_sentences_joined_where_the_splitter_is_not_sure(
-    tiny: Segmenter, random_weights: Segmenter, text: str, surely: int, newlines: Newlines
+    tiny: Segmenter, random_weights: Segmenter, text: str, high: int, low: int, newlines: Newlines
 ) -> None:
     for segmenter in (tiny, random_weights):
-        drafts = segmenter.drafts(text, surely, 7, newlines=newlines)
+        drafts = segmenter.drafts(text, Doubt(low, high), 7, newlines=newlines)
         check(drafts, text, 7)
         cut = [piece for draft in drafts for piece in pieces_of(draft, ends_of(draft))]
         assert [s.to_conllu() for s in cut] == [s.to_conllu() for s in segmenter.sentences(text, 7, newlines=newlines)]
-        for draft in drafts:
-            joints = draft.layout.joints
-            assert joints is not None
+        always = segmenter.drafts(text, Doubt(-10_000, high), 7, newlines=newlines)
+        for draft, same in zip(drafts, always, strict=True):
+            joints, known = draft.layout.joints, same.layout.joints
+            assert joints == (known if known and max(known.scores[:-1]) > low else None)
+            if known is None:
+                assert len(list(tokens_of(draft))) == 1
+            if joints is None:
+                continue
             assert len(joints.scores) == len(joints.gaps) == len(draft)
-            assert max(joints.scores[:-1], default=surely) <= surely
+            assert max(joints.scores[:-1]) <= high
             ends = [i + 1 for i, gap in enumerate(joints.gaps) if gap >= 0]
             assert ends == list(accumulate(len(token.words) for token in tokens_of(draft)))
             assert [gap < 0 for gap in joints.gaps] == [score == NO_JOINT for score in joints.scores]
@@ -253,7 +258,7 @@ def test_drafts_are_sentences_joined_where_the_splitter_is_not_sure(
 
 def test_within_a_token_there_is_no_joint() -> None:
     segmenter = Segmenter.learn(PORTUGUESE * 5)
-    (draft,) = segmenter.drafts("No dia do rei", 10_000)
+    (draft,) = segmenter.drafts("No dia do rei", Doubt(-10_000, 10_000))
     assert draft.forms == ("Em", "o", "dia", "de", "o", "rei")
     joints = draft.layout.joints
     assert joints is not None

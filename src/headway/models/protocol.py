@@ -18,6 +18,7 @@ from headway.inference.protocol import Distribution
 from headway.models.constraints import Constraints
 from headway.parallel import Executor
 from headway.treebank import Sentence
+from headway.treebank.annotations import Doubt
 
 Task = Literal["parsing", "coreference"]
 
@@ -147,18 +148,18 @@ class TreeModel(Model[Sentence, Prediction], Protocol):
         ...
 
 
-class SureEnds(Protocol):
-    """How high a splitter's score of a sentence end must be for drafts to end there."""
+class LearntEnds(Protocol):
+    """What a model knows of sentence ends: it is asked about those of which the splitter is in doubt."""
 
     @property
-    def surely(self) -> int: ...
+    def doubt(self) -> Doubt: ...
 
 
 class DraftingModel(TreeModel, Protocol):
     """A model that finds out what is a sentence while it parses; `ends` is None where it has not learnt to."""
 
     @property
-    def ends(self) -> SureEnds | None: ...
+    def ends(self) -> LearntEnds | None: ...
 
     def predict_drafts(
         self, drafts: Sequence[Sentence], options: Options, executor: Executor

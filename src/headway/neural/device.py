@@ -160,7 +160,7 @@ class DeviceModel:
         inputs = {name: self._sent(array) for name, array in batch.items()}
         signals = self._sent(signals_of([draft.layout.joints for draft in drafts], batch["words"].shape[1] - 1))
         given = {MIDDLE: self.network.run(inputs)[MIDDLE], "words": inputs["words"], "signals": signals}
-        return self.ends.ends(drafts, self.sentence_ends.run(given)["scores"].cpu().numpy())
+        return self.ends.chosen(drafts, self.sentence_ends.run(given)["scores"].cpu().numpy())
 
     def _computed(self, reading: Reading, options: Options, constraints: _Constraints) -> Iterator[_Pending]:
         for which in groups_by_size(reading.sizes, _MOST):

@@ -1,15 +1,15 @@
 """Where sentences end, by the lower layers of a parser's encoder: a second look, while the trees are found.
 
 A splitter of text ends sentences by what stands around (`headway.text.sentence_ends`), and overlooks ends after words
-without a mark. The encoder that reads its sentences for their trees knows more. So text is split into drafts, sentences
-that end only where the splitter is sure (a score above `surely`), and a small convolutional network on one of the
+without a mark. The encoder that reads its sentences for their trees knows more. So text is split only where there is no
+doubt, by the splitter's score, and what has places of doubt is a draft. A small convolutional network on one of the
 encoder's lower layers scores an end at every joint of a draft:
 
     x_t = gelu(P h_t), s_t            h_t  vector of word t in that layer, s_t what the splitter knows (`signals_of`)
     y   = gelu(conv x),  z = y + gelu(conv y),  score_t = w [z_t, s_t]
 
 A draft with a score above `above` is cut there, and its pieces are read again; all others are sentences, whose trees
-come from the same reading. So all words are read once, some percent twice. O(n) for n words.
+come from the same reading. So all words are read once, and some percent of them twice. O(n) for n words.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from headway.neural.session import Session
 from headway.saved_values import number, whole_number
 from headway.text.characters import BREAK, LINE, SPACE
 from headway.treebank import Sentence
-from headway.treebank.annotations import Joints
+from headway.treebank.annotations import Doubt, Joints
 
 MIDDLE = "middle"  # the output of the network that has the layer's vectors, of subwords
 SIGNALS = 6
 INPUTS, OUTPUTS = (MIDDLE, "words", "signals"), ("scores",)
-_SURELY = 10_000  # no score of a splitter is as high
+_MOST = 10_000  # no score of a splitter is as far from zero
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, repr=False)
 class SentenceEnds:
-    """The network over the layer, and how sure is sure enough."""
+    """The network over the layer, what it is asked about, and the score that is enough."""
 
     network: Session
-    surely: int
+    doubt: Doubt
     above: float
 
     def __repr__(self) -> str:
-        return f"<SentenceEnds: scores of the splitter up to {self.surely} are looked at again>"
+        return f"<SentenceEnds: scores of the splitter from {self.doubt.low} to {self.doubt.high} are looked at again>"
 
     @classmethod
-    def of_graph(cls, graph: bytes, surely: int, above: float) -> SentenceEnds:
+    def of_graph(cls, graph: bytes, doubt: Doubt, above: float) -> SentenceEnds:
         """A ValueError where the graph is none of these."""
-        return cls(Session(graph, INPUTS, OUTPUTS), surely, above)
+        return cls(Session(graph, INPUTS, OUTPUTS), doubt, above)
 
     def found(self, drafts: Sequence[Sentence], words: NDArray[np.int64], middle: Floats) -> list[list[int]]:
         """The words after which each draft is to be cut; the network has read them all as one batch."""
         signals = signals_of([draft.layout.joints for draft in drafts], words.shape[1] - 1)
-        return self.ends(drafts, self.network.run({MIDDLE: middle, "words": words, "signals": signals})["scores"])
+        return self.chosen(drafts, self.network.run({MIDDLE: middle, "words": words, "signals": signals})["scores"])
 
-    def ends(self, drafts: Sequence[Sentence], scores: Floats) -> list[list[int]]:
+    def chosen(self, drafts: Sequence[Sentence], scores: Floats) -> list[list[int]]:
         """The same from the network's scores (B, N)."""
         if scores.ndim != 2 or scores.shape[0] != len(drafts) or scores.shape[1] < max(map(len, drafts), default=0):
             raise ArchiveError("the network of sentence ends gives scores of another shape; save the model again")
@@ -68,13 +68,13 @@ class SentenceEnds:
         return [(np.flatnonzero(row) + 1).tolist() for row in rows]
 
     def to_data(self) -> dict[str, Any]:
-        return {"surely": self.surely, "above": self.above}
+        return {"doubt": list(self.doubt), "above": self.above}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], graph: bytes) -> SentenceEnds:
         """What was saved; a ValueError or KeyError if it is damaged."""
-        surely = whole_number(data["surely"], "surely", high=_SURELY)
-        return cls.of_graph(graph, surely, number(data["above"], "above"))
+        low, high = (whole_number(each, "the doubt", low=-_MOST, high=_MOST) for each in data["doubt"])
+        return cls.of_graph(graph, Doubt(low, high), number(data["above"], "above"))
 
 
 def signals_of(joints: Sequence[Joints | None], width: int) -> Floats:

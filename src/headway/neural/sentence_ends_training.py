@@ -3,7 +3,8 @@
 The encoder itself learns nothing. The network learns from the drafts that the splitter makes of the treebank's text, as
 it is and laid out in lines. But the splitter has learnt these sentences by heart, and what it says of them is worth
 nothing: so the documents are dealt into `FOLDS` parts, and the drafts of each come from a splitter that learnt from the
-others (a jack-knife). The loss is the cross-entropy of an end at every joint; the result has the average of the weights
+others (a jack-knife). There is more in them than the doubt of a parser (`LEARNT_FROM`): the network learns from easy
+places, too. The loss is the cross-entropy of an end at every joint; the result has the average of the weights
 over the last steps, rounded to bytes. About four minutes of a laptop for 200,000 words.
 """
 
@@ -29,10 +30,11 @@ from headway.neural.subwords import SubwordReader
 from headway.text.layouts import laid_out
 from headway.text.segmenter import Segmenter, sentence_end_weights
 from headway.treebank import Sentence
-from headway.treebank.annotations import offsets_of
+from headway.treebank.annotations import Doubt, offsets_of
 from headway.treebank.raw_text import SENTENCE, RawText, raw_text
 
-SURELY, ABOVE = 80, 0.25
+DOUBT, ABOVE = Doubt(-100, 40), 0.25
+LEARNT_FROM = Doubt(-10_000, 80)
 FOLDS, SEED_OF_FOLDS, SEEDS_OF_LINES = 5, 7, (101, 102)
 CHANNELS, WINDOW, DROPOUT = 128, 5, 0.3
 PASSES, RATE, DECAY, CELLS, WARM_UP, AVERAGING = 4, 2e-3, 0.01, 1500, 200, 0.995
@@ -50,7 +52,7 @@ def with_sentence_ends(
     examples = [example for source, own in jack_knifed(segmenter, train) for example in read(able, own, source)]
     if not examples:
         raise TrainingError("sentence ends are learnt from several documents (comments newdoc); give more of them")
-    ends = SentenceEnds.of_graph(graph_of(trained(examples, size, seed), size), SURELY, ABOVE)
+    ends = SentenceEnds.of_graph(graph_of(trained(examples, size, seed), size), DOUBT, ABOVE)
     return replace(able, ends=ends)
 
 
@@ -87,7 +89,7 @@ def jack_knifed(segmenter: Segmenter, sentences: Sequence[Sentence]) -> Iterator
         source = raw_text(held)
         splitter = replace(segmenter, sentence_ends=sentence_end_weights(raw_text(seen)))
         for text in (source, *(laid_out(source, seed) for seed in SEEDS_OF_LINES)):
-            yield text, splitter.drafts(text.text, SURELY)
+            yield text, splitter.drafts(text.text, LEARNT_FROM)
 
 
 def documents(sentences: Sequence[Sentence]) -> list[list[Sentence]]:

@@ -27,7 +27,7 @@ from headway.text.characters import AUTO, BREAK, IGNORE, KEEP, Bytes, Characters
 from headway.text.layouts import concatenated, laid_out, run_on
 from headway.text.sentence_ends import SENTENCE_SLOTS, learn_sentence_ends, sentence_ends_of, sentence_scores, tokens_in
 from headway.text.web_words import with_web_words
-from headway.treebank.annotations import NO_JOINT, Joints
+from headway.treebank.annotations import NO_JOINT, Doubt, Joints
 from headway.treebank.raw_text import (
     LONGEST_PARAGRAPH,
     NOTHING,
@@ -91,9 +91,9 @@ class Segmenter:
         """
         return self._sentences(text, offset, newlines, None)
 
-    def drafts(self, text: str, surely: int, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
-        """Likewise, cut only where the score is above `surely`, with all scores as the sentences' joints."""
-        return self._sentences(text, offset, newlines, surely)
+    def drafts(self, text: str, doubt: Doubt, offset: int = 0, *, newlines: Newlines = "auto") -> list[Sentence]:
+        """Likewise, cut only where there is no doubt; those in which there is some have joints."""
+        return self._sentences(text, offset, newlines, doubt)
 
     def sentence(self, text: str, offset: int = 0) -> Sentence:
         """All of the text as one sentence, however long."""
@@ -129,16 +129,16 @@ class Segmenter:
             reads_lines,
         )
 
-    def _sentences(self, text: str, offset: int, newlines: Newlines, surely: int | None) -> list[Sentence]:
+    def _sentences(self, text: str, offset: int, newlines: Newlines, doubt: Doubt | None) -> list[Sentence]:
         if newlines not in NEWLINES:
             raise ArgumentError(f"newlines is {newlines!r}; expected one of {', '.join(NEWLINES)}")
         mode = IGNORE if newlines == "auto" and not self.reads_lines else NEWLINES[newlines]
         found: list[Sentence] = []
         for start, paragraph in [(0, text)] if len(text) <= LONGEST_PARAGRAPH else split_paragraphs([text]):
-            found += self._split(paragraph, offset + start, mode, surely)
+            found += self._split(paragraph, offset + start, mode, doubt)
         return found
 
-    def _split(self, text: str, offset: int, newlines: int | None, surely: int | None = None) -> Iterator[Sentence]:
+    def _split(self, text: str, offset: int, newlines: int | None, doubt: Doubt | None = None) -> Iterator[Sentence]:
         """The sentences of a text; everything as one sentence where nobody asks what line ends are."""
         codes, entries = coded(text)
         starts, ends, gaps, scores, cuts = _analyse(
@@ -153,13 +153,15 @@ class Segmenter:
         lasts = [len(found) - 1] if found else []
         if newlines is not None:
             counts = np.array([len(token.words) for token in found], np.int64)
-            lasts = np.flatnonzero(sentence_ends_of(scores - (surely or 0), gaps, counts, LONGEST)).tolist()
+            least = doubt.high if doubt else 0
+            lasts = np.flatnonzero(sentence_ends_of(scores - least, gaps, counts, LONGEST)).tolist()
         spaces = (gaps > 0).tolist()
         first = 0
         for last in lasts:
             own = slice(first, last + 1)
             sentence = _as_sentence(found[own], spaces[own], offset)
-            yield sentence if surely is None else _as_draft(sentence, found[own], scores[own], gaps[own])
+            in_doubt = doubt is not None and last > first and scores[first:last].max() > doubt.low
+            yield _as_draft(sentence, found[own], scores[own], gaps[own]) if in_doubt else sentence
             first = last + 1
 
     def _with_words(self, text: str, spans: Iterable[tuple[int, int]], cuts: Sequence[int]) -> Iterator[_Found]:

@@ -40,6 +40,13 @@ class Joints(NamedTuple):
     gaps: tuple[int, ...]  # the class of the white space that follows, 0 where none does, -1 within a token
 
 
+class Doubt(NamedTuple):
+    """The scores between which a splitter does not know whether a sentence ends."""
+
+    low: int
+    high: int
+
+
 def comment(sentence: Sentence, name: str) -> str | None:
     """The value of the first comment of that name; None if there is none."""
     return next((value for key, value in map(_name_and_value, sentence.layout.comments) if key == name), None)
