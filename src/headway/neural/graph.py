@@ -74,16 +74,20 @@ class GraphBuilder:
             return self.apply("Add", product, *given) if given else product
         whole, scales = rounded(weights)
         operands = (self.constant(whole.T), self._one, self.constant(scales[:, 0]), self._middle)
-        own, scale = self._rounded(x)
+        own, scale = self._rounded(x, weights.shape[1])
         product = self.apply("Mul", self.apply("MatMulIntegerToFloat", own, *operands, domain=RUNTIME), scale)
         return self.apply("Add", product, *given) if given else product
 
-    def _rounded(self, x: str) -> tuple[str, str]:
-        """x (.., K) as bytes around 128, and the scale (.., 1) of each row."""
-        largest = self.apply("ReduceMax", self.apply("Abs", x), self.integers(-1), keepdims=1)
+    def _rounded(self, x: str, size: int) -> tuple[str, str]:
+        """x (.., K) as bytes around 128, and the scale (.., 1) of each row; K is the `size`."""
+        last = self.integers(-1)
+        largest = self.apply("ReduceMax", self.apply("Abs", x), last, keepdims=1)
         some = self.apply("Add", largest, self.constant(np.array([_TINY], np.float32)))  # a row may be zero
         scale = self.apply("Mul", some, self.constant(np.array([1 / _LEVELS], np.float32)))
-        return self.apply("QuantizeLinear", self.apply("Div", x, scale), self._one, self._middle), scale
+        scales = self.apply("Reshape", scale, last)
+        middles = self.apply("Expand", self._middle, self.apply("Shape", scales))
+        own = self.apply("QuantizeLinear", self.apply("Reshape", x, self.integers(-1, size)), scales, middles, axis=0)
+        return self.apply("Reshape", own, self.apply("Shape", x)), scale
 
     @cached_property
     def _one(self) -> str:

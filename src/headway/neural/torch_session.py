@@ -114,8 +114,8 @@ def _integer_layer(given: Sequence[Value], _: Mapping[str, Any]) -> Tensor:
 
 
 def _quantized(given: Sequence[Value], _: Mapping[str, Any]) -> Tensor:
-    x, _one, middle = given
-    rounded: Tensor = (x.round() + middle).clamp(0, 255)
+    x, scale, middle = given  # of each row; older models have one of each
+    rounded: Tensor = ((x / scale.reshape(-1, 1)).round() + middle.reshape(-1, 1)).clamp(0, 255)
     return rounded
 
 
