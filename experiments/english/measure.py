@@ -13,22 +13,32 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from headway.pipeline import Parser
 from headway.treebank import Sentence, read_treebank
-from headway_papers.english import OTHER, measure, probabilities, scrambled
+from headway_papers.english import OTHER, measure, probabilities, scrambled, speed
 from headway_papers.english_card import card_of_figures
 
 RESULT = Path(__file__).parent / "results" / "en.json"
-PARTS = ("dev", "test", "gum_dev", "scrambled")
+PARTS = ("dev", "test", "gum_dev", "scrambled", "words_per_second")
 
 
 def sentences_of(data: Path, part: str) -> list[Sentence]:
     """A part of the treebank, dev of GUM for "gum_dev", dev with its words in random order for "scrambled"."""
+    if part == "words_per_second":
+        return sentences_of(data, "dev")
     folder, part = (data.parent / OTHER, "dev") if part == "gum_dev" else (data, part)
     if part == "scrambled":
         return scrambled(sentences_of(data, "dev"))
     return list(read_treebank(min(folder.glob(f"*{part}*.conllu*"))))
+
+
+def measured(parser: Parser, part: str, sentences: list[Sentence]) -> Any:
+    """As `headway reproduce english` does it."""
+    if part == "words_per_second":
+        return speed(parser, sentences)
+    return probabilities(parser, sentences, 1) if part == "scrambled" else measure(parser, sentences, True, 1)
 
 
 def main() -> None:
@@ -42,7 +52,7 @@ def main() -> None:
     parser, known = Parser.load(given.into or given.model), json.loads(RESULT.read_text("utf-8"))
     for part in given.parts:
         some = sentences_of(given.data, part)
-        known[part] = probabilities(parser, some, 1) if part == "scrambled" else measure(parser, some, True, 1)
+        known[part] = measured(parser, part, some)
         print(json.dumps({part: known[part]}, indent=1), flush=True)
     if given.into:
         replace(parser, card=card_of_figures(known["signature"], known)).save(given.into)

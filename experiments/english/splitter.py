@@ -3,6 +3,7 @@
 python experiments/english/splitter.py --data UD_English-EWT                       # figures on dev, in splitter.json
 python experiments/english/splitter.py --data UD_English-EWT --more UD_English-GUM   # and on another treebank's dev
 python experiments/english/splitter.py --data UD_English-EWT --into en.headway     # train, and replace en's splitter
+python experiments/english/splitter.py --data UD_English-EWT --model en            # what a whole model says of them
 
 `headway train` learns the same splitter. Lines are those of `headway.text.layouts`, by seeds that no training uses.
 """
@@ -45,26 +46,26 @@ def _between(ends: Any) -> Spans:
     return set(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
 
 
-def measure(segmenter: Segmenter, sources: list[RawText], **options: Any) -> dict[str, float]:
+def measure(splitter: Segmenter | Parser, sources: list[RawText], **options: Any) -> dict[str, float]:
     """F1 of tokens and sentences over some texts."""
     counts = np.zeros((2, 3), np.int64)
     for source in sources:
-        pairs = zip(gold_spans(source), spans_of(segmenter.sentences(source.text, **options)), strict=True)
+        pairs = zip(gold_spans(source), spans_of(splitter.sentences(source.text, **options)), strict=True)
         counts += [[len(gold & found), len(gold), len(found)] for gold, found in pairs]
     return {name: F1(*row).f1 for name, row in zip(("tokens", "sentences"), counts.tolist(), strict=True)}
 
 
-def figures(segmenter: Segmenter, gold: list[Sentence]) -> dict[str, dict[str, float]]:
+def figures(splitter: Segmenter | Parser, gold: list[Sentence]) -> dict[str, dict[str, float]]:
     """Raw text as CoNLL 2018 scores it, without single line ends; then text in lines, by what they are taken for."""
     source = raw_text(gold)
     lines = [laid_out(source, seed) for seed in SEEDS]
     return {
-        "raw text": measure(segmenter, [source]),
-        **{f"in lines, {mode}": measure(segmenter, lines, newlines=mode) for mode in NEWLINES},
+        "raw text": measure(splitter, [source]),
+        **{f"in lines, {mode}": measure(splitter, lines, newlines=mode) for mode in NEWLINES},
     }
 
 
-def _part(folder: Path, part: str) -> list[Sentence]:
+def part_of(folder: Path, part: str) -> list[Sentence]:
     return list(read_treebank(next(iter(sorted(folder.glob(f"*{part}*.conllu*"))))))
 
 
@@ -73,15 +74,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder of the treebank")
     parser.add_argument("--more", type=Path, help="the folder of another, whose dev part is measured")
     parser.add_argument("--part", default="dev", help="the part to measure")
-    parser.add_argument("--into", type=Path, help="the model whose splitter is replaced")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--model", help="a model to measure, instead of a splitter that is trained")
+    which.add_argument("--into", type=Path, help="the model whose splitter is replaced")
     parser.add_argument("--output", type=Path, help="the file for the figures")
     given = parser.parse_args()
-    segmenter = Segmenter.learn(_part(given.data, "train"))
-    if given.into:
-        replace(Parser.load(given.into), segmenter=segmenter).save(given.into)
+    splitter = Parser.load(given.model) if given.model else Segmenter.learn(part_of(given.data, "train"))
+    if given.into and isinstance(splitter, Segmenter):
+        replace(Parser.load(given.into), segmenter=splitter).save(given.into)
     treebanks = {given.data.name: given.part} | ({given.more.name: "dev"} if given.more else {})
     folders = {given.data.name: given.data} | ({given.more.name: given.more} if given.more else {})
-    found = {f"{name} {part}": figures(segmenter, _part(folders[name], part)) for name, part in treebanks.items()}
+    found = {f"{name} {part}": figures(splitter, part_of(folders[name], part)) for name, part in treebanks.items()}
     shown = json.dumps(found, indent=2)
     print(shown)
     if given.output:

@@ -192,7 +192,7 @@ def _network(
     started = time.monotonic()
     segmenter = Segmenter.learn(parts["train"])
     data = training_data(parts, sources.text.read_text("utf-8"), segmenter)
-    network = trained(data, sources, models, quick, say, processes)
+    network = trained(data, segmenter, sources, models, quick, say, processes)
     seconds = time.monotonic() - started
     model = models / f"{'quick-' if quick else ''}{NETWORK}.headway"
     parser = Parser.of(network, TextModels(None, segmenter))
@@ -206,18 +206,23 @@ def figures_of(
     parser: Parser, parts: dict[str, list[Sentence]], text: Sequence[Sentence], threads: int
 ) -> dict[str, Any]:
     """What is measured of `en`: on development and test sentences, on scrambled ones, and its speed on one thread."""
-    raw = raw_text(parts["dev"]).text
-    words = sum(len(parsed.sentence) for parsed in parser.parse_text(raw))
-    started = time.perf_counter()
-    for parsed in parser.parse_text(raw):
-        parsed.to_conllu()
     return {
-        "words_per_second": words / (time.perf_counter() - started),
+        "words_per_second": speed(parser, parts["dev"]),
         "text": {"sentences": len(text), "words": sum(map(len, text))},
         "averaged": parser.model.about["averaged"],
         **{part: measure(parser, some, True, threads) for part, some in parts.items() if part != "train"},
         "scrambled": probabilities(parser, scrambled(parts["dev"]), threads),
     }
+
+
+def speed(parser: Parser, sentences: Sequence[Sentence]) -> float:
+    """Words a second on one thread, from the raw text of the sentences to CoNLL-U, when all is loaded."""
+    raw = raw_text(sentences).text
+    words = sum(len(parsed.sentence) for parsed in parser.parse_text(raw))
+    started = time.perf_counter()
+    for parsed in parser.parse_text(raw):
+        parsed.to_conllu()
+    return words / (time.perf_counter() - started)
 
 
 def scrambled(sentences: Sequence[Sentence], seed: int = 0) -> list[Sentence]:

@@ -7,6 +7,7 @@
    sentences; one has more dropout, one learns the treebank's heads word by word.
 3. `en`: the mean of the weights of the best pupils, as many of them as are best on the development sentences.
 4. Temperatures: of all arcs, of labels, of single sentences (`english_temperatures.py`); and rules of lemmas.
+5. A second look at sentence ends, from the encoder's second layer (`headway.neural.sentence_ends`).
 
 Every teacher and every pupil is a file in `models/`, which is not made again while it is there. With `--processes`
 they are trained side by side on one GPU.
@@ -98,12 +99,19 @@ class Pupil(NamedTuple):
 
 
 def trained(
-    data: TrainingData, sources: Sources, models: Path, quick: bool, say: Say, processes: int = 1
+    data: TrainingData,
+    segmenter: Segmenter,
+    sources: Sources,
+    models: Path,
+    quick: bool,
+    say: Say,
+    processes: int = 1,
 ) -> NeuralModel:
-    """The network of `en`; `data.text` is what the teachers are asked about."""
+    """The network of `en`, for the drafts of the segmenter; `data.text` is what the teachers are asked about."""
     from headway.neural import trainer
     from headway.neural.label_temperature import with_label_temperature
     from headway.neural.lemma_rules import with_lemma_rules
+    from headway.neural.sentence_ends_training import with_sentence_ends
     from headway_papers.english_temperatures import with_sentence_temperatures
 
     assert data.dev is not None
@@ -121,7 +129,7 @@ def trained(
     prepared.network.cpu()
     model = with_label_temperature(finished(prepared, settings, data, temperature, count), data.dev)
     model = with_sentence_temperatures(model, data.train, data.dev)
-    return with_lemma_rules(model, data.train, data.dev)
+    return with_sentence_ends(with_lemma_rules(model, data.train, data.dev), segmenter, data.train)
 
 
 def finished(prepared: Prepared, settings: Settings, data: TrainingData, temperature: float, count: int) -> NeuralModel:
