@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from splitter import SEEDS, measure, part_of
 
+from headway import __version__
 from headway.evaluation import evaluate_conll2018
 from headway.neural.model import NeuralModel
 from headway.neural.sentence_ends_training import ABOVE, DOUBT, with_sentence_ends
@@ -97,7 +98,9 @@ def main() -> None:
         print(json.dumps(row), flush=True)
         found.append(row)
     data = {"train": checksum(train), **{name: checksum(some) for name, some in treebanks.items()}}
-    given.output.write_text(json.dumps({"data": data, "rows": found}, indent=1) + "\n", encoding="utf-8")
+    given.output.write_text(
+        json.dumps({"headway": __version__, "data": data, "rows": found}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

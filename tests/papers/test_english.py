@@ -12,6 +12,7 @@ import pytest
 from headway.errors import TrainingError, TreebankError
 from headway.pipeline import Parser
 from headway.treebank import read_treebank, write_treebank
+from headway.treebank.annotations import with_first_comments
 from headway_papers import english
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,9 +21,12 @@ RESULTS = ROOT / "experiments" / "english" / "results"
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny treebank in three files."""
+    """The tiny treebank in three files, a document every seven sentences."""
     folder = tmp_path_factory.mktemp("ewt")
-    sentences = list(read_treebank(ROOT / "examples" / "tiny.conllu"))
+    sentences = [
+        with_first_comments(sentence, "# newdoc") if i % 7 == 0 else sentence
+        for i, sentence in enumerate(read_treebank(ROOT / "examples" / "tiny.conllu"))
+    ]
     for part, some in (("train", sentences[:28]), ("dev", sentences[28:34]), ("test", sentences[34:])):
         write_treebank(some, folder / f"xx-ud-{part}.conllu.gz")
     return folder

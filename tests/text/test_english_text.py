@@ -7,7 +7,6 @@ import textwrap
 import pytest
 
 from headway.pipeline import Parser
-from headway.text.segmenter import Segmenter
 
 # Sentences between bars, their tokens between spaces; the text has none before what is marked by "_".
 TOKENS = {
@@ -34,28 +33,25 @@ LINES = {
 
 
 @pytest.fixture(scope="module")
-def english() -> Segmenter:
-    segmenter = Parser.load("en").segmenter
-    if segmenter is None or not segmenter.reads_lines:
-        pytest.skip("the included English model was trained before it learnt what lines are")
-    return segmenter
+def english() -> Parser:
+    return Parser.load("en")
 
 
 @pytest.mark.parametrize("marked", TOKENS.values(), ids=TOKENS)
-def test_tokens(english: Segmenter, marked: str) -> None:
+def test_tokens(english: Parser, marked: str) -> None:
     text = marked.replace(" _", "")
     assert list(english.sentence(text).forms) == marked.replace(" _", " ").split(" ")
 
 
 @pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_lines_that_are_sentences(english: Segmenter, lines: list[str], end: str) -> None:
+def test_lines_that_are_sentences(english: Parser, lines: list[str], end: str) -> None:
     found = english.sentences(end.join(lines))
     assert [sentence.layout.comments[0].removeprefix("# text = ") for sentence in found] == lines
 
 
 @pytest.mark.parametrize("width", [50, 60, 72, 80])
-def test_wrapped_prose_has_its_sentences(english: Segmenter, width: int) -> None:
+def test_wrapped_prose_has_its_sentences(english: Parser, width: int) -> None:
     sentences = [
         "The committee met on Tuesday to talk about the new plan that the board had made for the old station.",
         "It will be built in two years, if the money can be found, and the town will own it.",
