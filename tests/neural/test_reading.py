@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from headway.neural.lexicon import FIRST, MOST_CHARACTERS, UNKNOWN, LexiconReade
 
 tokenizers = pytest.importorskip("tokenizers")
 
+from headway.neural import subwords
 from headway.neural.subwords import SubwordReader
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghij", *(f"##{x}" for x in "abcdefghij")]
@@ -118,3 +120,13 @@ def test_long_words_keep_both_ends() -> None:
     spelt = "".join(characters[i - FIRST] for i in batch["characters"][0, 1])
     assert spelt == "abcdefghij" + "qrstuvwxyz"
     assert len(spelt) == MOST_CHARACTERS
+
+
+def test_words_may_be_forgotten_by_another_thread_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [Sentence.from_words([a + b, b + a, a + a]) for a in "abcdefghij" for b in "abcdefghij"]
+    expected = reader().read(some).windows
+    monkeypatch.setattr(subwords, "_REMEMBERED", 3)
+    forgetful = reader()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda one: forgetful.read([one]).windows, some * 20))
+    assert [window for own in found for window in own] == expected * 20

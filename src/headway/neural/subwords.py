@@ -58,8 +58,7 @@ class SubwordReader:
 
     def read(self, sentences: Sequence[Sentence]) -> SubwordReading:
         """Sentences as windows of subwords."""
-        self._learn({form for sentence in sentences for form in sentence.forms})
-        known = self._known
+        known = self._cut({form for sentence in sentences for form in sentence.forms})
         windows: list[list[int]] = []
         shapes: list[list[int]] = []
         first, places = np.zeros(len(sentences) + 1, np.int64), []
@@ -89,23 +88,25 @@ class SubwordReader:
         place = np.stack([chosen, ends[:-1] + 1 - starts[chosen], ends[1:] - starts[chosen]], axis=1)
         return starts.tolist(), place
 
-    def _learn(self, forms: set[str]) -> None:
-        """Cut the words that have not been cut yet."""
-        if len(self._known) > _REMEMBERED:
-            self._known.clear()
-        new = sorted(forms - self._known.keys())
+    def _cut(self, forms: set[str]) -> dict[str, _Word]:
+        """The words, cut; other threads may remember and forget some meanwhile."""
+        found = {form: word for form in forms if (word := self._known.get(form)) is not None}
+        new = sorted(forms - found.keys())
         if not new:
-            return
+            return found
         whole = [[_LONE_SURROGATE.sub("\ufffd", form)] for form in new]
         try:
             cut = self._tokenizer.encode_batch(whole, is_pretokenized=True)
         except Exception as error:  # the tokenizer's library raises bare ones
             raise ArchiveError(f"the tokenizer cannot cut these words ({error!s:.80}); save the model again") from None
-        for form, found in zip(new, cut, strict=True):
-            pieces = tuple(found.ids) or (self.unknown,)
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        for form, own in zip(new, cut, strict=True):
+            pieces = tuple(own.ids) or (self.unknown,)
             if len(pieces) > _MOST_PIECES:
                 pieces = (*pieces[: _MOST_PIECES - 1], pieces[-1])
-            self._known[form] = _Word(pieces, shape_of(form))
+            found[form] = self._known[form] = _Word(pieces, shape_of(form))
+        return found
 
     @cached_property
     def _tokenizer(self) -> Any:
