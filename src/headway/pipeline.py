@@ -29,7 +29,7 @@ from headway.models.constraints import Constraints, constraints_of
 from headway.models.portions import SENTENCES, portions
 from headway.models.protocol import Description, DraftingModel, LearntEnds, Options, Prediction, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
-from headway.models.stretches import predict_any_length
+from headway.models.stretches import MOST_WORDS, predict_any_length
 from headway.named_models import path_of_model
 from headway.packing import packed
 from headway.parallel import SERIAL, Executor, Workers, executor_for
@@ -458,16 +458,19 @@ class Parser:
         constraints: Sequence[Constraints | None] | None,
     ) -> Iterable[list[tuple[Sentence, Prediction]]]:
         """What each sentence is, in most cases itself, and the trees."""
-        drafts = [self._ends is not None and sentence.layout.joints is not None for sentence in sentences]
-        if not any(drafts):
+        if self._ends is None or all(sentence.layout.joints is None for sentence in sentences):
             found = predict_any_length(self.model, sentences, options, executor, constraints)
             return ([pair] for pair in zip(sentences, found, strict=True))
-        others = [not draft for draft in drafts]
-        kept = None if constraints is None else list(compress(constraints, others))
-        whole = iter(self._predicted(list(compress(sentences, others)), options, executor, kept))
-        drafting = cast(DraftingModel, self.model)
-        cut = iter(drafting.predict_drafts(list(compress(sentences, drafts)), options, executor))
-        return (next(cut) if draft else next(whole) for draft in drafts)
+        # Sentences fill the batches of drafts, all but those that need something else.
+        given = [None] * len(sentences) if constraints is None else constraints
+        apart = [
+            known is not None or len(sentence) > MOST_WORDS for sentence, known in zip(sentences, given, strict=True)
+        ]
+        some, own = list(compress(sentences, apart)), list(compress(given, apart))
+        whole = zip(some, predict_any_length(self.model, some, options, executor, own), strict=True)
+        together = [sentence for sentence, alone in zip(sentences, apart, strict=True) if not alone]
+        cut = iter(cast(DraftingModel, self.model).predict_drafts(together, options, executor))
+        return ([next(whole)] if alone else next(cut) for alone in apart)
 
     @property
     def _ends(self) -> LearntEnds | None:

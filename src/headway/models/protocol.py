@@ -164,5 +164,5 @@ class DraftingModel(TreeModel, Protocol):
     def predict_drafts(
         self, drafts: Sequence[Sentence], options: Options, executor: Executor
     ) -> list[list[tuple[Sentence, Prediction]]]:
-        """The sentences that each draft is, in their order, with their trees."""
+        """The sentences that each draft is, in their order, with their trees; what is no draft is one sentence."""
         ...

@@ -130,12 +130,14 @@ class DeviceModel:
     def predict_drafts(
         self, drafts: Sequence[Sentence], options: Options, executor: Executor
     ) -> list[list[tuple[Sentence, Prediction]]]:
-        """The sentences that each draft is, with their trees: all are read twice, which a GPU does in no time."""
-        reading = self.model.reader.read(drafts)
+        """The sentences that each draft is, with their trees: drafts are read twice, which a GPU does in no time."""
+        doubtful = [draft for draft in drafts if draft.layout.joints is not None]
+        reading = self.model.reader.read(doubtful)
         cuts: dict[int, list[int]] = {}
         for which in groups_by_size(reading.sizes, _MOST):
-            cuts |= self._cuts(reading, drafts, which)
-        pieces = [pieces_of(draft, cuts[i]) for i, draft in enumerate(drafts)]
+            cuts |= self._cuts(reading, doubtful, which)
+        places = (cuts[i] for i in range(len(doubtful)))
+        pieces = [pieces_of(draft, () if draft.layout.joints is None else next(places)) for draft in drafts]
         trees = iter(self.predict([one for own in pieces for one in own], options, executor))
         return [[(one, next(trees)) for one in own] for own in pieces]
 

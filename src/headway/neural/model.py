@@ -170,33 +170,29 @@ class NeuralModel:
         self, drafts: Sequence[Sentence], options: Options, executor: Executor
     ) -> list[list[tuple[Sentence, Prediction]]]:
         """The sentences that each draft is, with their trees; the model has `ends`."""
+        ends = self.ends
+        assert ends is not None
         reading = self.reader.read(drafts)
         groups = list(groups_by_size(reading.sizes, _MOST))
 
-        def parsed(which: Ints) -> list[tuple[list[int], Prediction | None]]:
-            """Where each draft is to be cut, and the trees of the others."""
+        def parsed(which: Ints) -> list[tuple[list[Sentence], Prediction | None]]:
+            """The sentences of each draft, and its tree where it is one of them."""
             inputs, some = reading.batch(which), [drafts[i] for i in which.tolist()]
             outputs = self._scores(inputs, reading.lengths[which], (MIDDLE,))
-            middle = outputs.pop(MIDDLE, None)  # there is none where no draft has a word
-            cuts = [[]] * len(some) if middle is None else self._ends.found(some, inputs["words"], middle)
-            whole = np.flatnonzero([not places for places in cuts])
-            own = outputs if len(whole) == len(cuts) else {name: each[whole] for name, each in outputs.items()}
-            left = [some[i] for i in whole.tolist()]
-            trees = iter(self._predicted(left, own, None, options, SERIAL) if left else ())
-            return [(places, None if places else next(trees)) for places in cuts]
+            pieces = list(map(pieces_of, some, ends.found(some, inputs["words"], outputs.pop(MIDDLE, None))))
+            whole = np.flatnonzero([len(own) == 1 for own in pieces])
+            kept = outputs if len(whole) == len(some) else {name: each[whole] for name, each in outputs.items()}
+            left = [own[0] for own in pieces if len(own) == 1]
+            trees = iter(self._predicted(left, kept, None, options, SERIAL) if left else ())
+            return [(own, next(trees) if len(own) == 1 else None) for own in pieces]
 
-        found: dict[int, tuple[list[int], Prediction | None]] = {}
+        found: dict[int, tuple[list[Sentence], Prediction | None]] = {}
         for which, some in zip(groups, executor.map(parsed, groups), strict=True):
             found |= zip(which.tolist(), some, strict=True)
-        pieces = [pieces_of(draft, found[i][0]) for i, draft in enumerate(drafts)]
-        again = iter(self.predict([one for own in pieces if len(own) > 1 for one in own], options, executor))
-        trees = ([found[i][1] or next(again) for _ in own] for i, own in enumerate(pieces))
-        return [list(zip(own, some, strict=True)) for own, some in zip(pieces, trees, strict=True)]
-
-    @property
-    def _ends(self) -> SentenceEnds:
-        assert self.ends is not None
-        return self.ends
+        known = [found[i] for i in range(len(drafts))]
+        cut = [one for own, tree in known if tree is None for one in own]
+        again = iter(self.predict(cut, options, executor))
+        return [[(one, tree or next(again)) for one in own] for own, tree in known]
 
     def _scores(self, inputs: Mapping[str, NDArray[np.int64]], lengths: Ints, more: tuple[str, ...] = ()) -> Outputs:
         """What the network makes of a batch, its shapes checked; `more` are outputs besides."""

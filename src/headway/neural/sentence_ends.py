@@ -53,10 +53,18 @@ class SentenceEnds:
         """A ValueError where the graph is none of these."""
         return cls(Session(graph, INPUTS, OUTPUTS), doubt, above)
 
-    def found(self, drafts: Sequence[Sentence], words: NDArray[np.int64], middle: Floats) -> list[list[int]]:
-        """The words after which each draft is to be cut; the network has read them all as one batch."""
+    def found(self, sentences: Sequence[Sentence], words: NDArray[np.int64], middle: Floats | None) -> list[list[int]]:
+        """The words after which each is to be cut, if it is a draft; the encoder has read them all as one batch."""
+        cuts: list[list[int]] = [[] for _ in sentences]
+        rows = [i for i, sentence in enumerate(sentences) if sentence.layout.joints is not None]
+        if not rows or middle is None:
+            return cuts
+        drafts = [sentences[i] for i in rows]
         signals = signals_of([draft.layout.joints for draft in drafts], words.shape[1] - 1)
-        return self.chosen(drafts, self.network.run({MIDDLE: middle, "words": words, "signals": signals})["scores"])
+        scores = self.network.run({MIDDLE: middle, "words": words[rows], "signals": signals})["scores"]
+        for i, own in zip(rows, self.chosen(drafts, scores), strict=True):
+            cuts[i] = own
+        return cuts
 
     def chosen(self, drafts: Sequence[Sentence], scores: Floats) -> list[list[int]]:
         """The same from the network's scores (B, N)."""

@@ -142,7 +142,8 @@ def pieces_of(draft: Sentence, ends: Sequence[int]) -> list[Sentence]:
     [(('Go',), ((0, 2),), ('# text = Go',)), (('do', "n't"), ((3, 5), (5, 8)), ("# text = don't",))]
     """
     if not ends:
-        return [replace(draft, layout=replace(draft.layout, joints=None))]
+        known = draft.layout.joints is not None
+        return [replace(draft, layout=replace(draft.layout, joints=None)) if known else draft]
     comments = [line for line in draft.layout.comments if not line.startswith("# text =")]
     tokens, found, start = tokens_of(draft), [], 0
     for stop in (*ends, len(draft)):
