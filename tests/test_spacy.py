@@ -173,8 +173,11 @@ class _Parts(NamedTuple):
     tagger: Any
     gives_tags: bool = True
 
-    def parse(self, text: Any, **options: Any) -> Any:
-        return (self.tagger(parsed) for parsed in self.parser.parse(text, **options))
+    def drafts(self, text: str) -> Any:
+        return self.segmenter.sentences(text)
+
+    def parse_each(self, drafts: Any, **options: Any) -> Any:
+        return ([self.tagger(parsed) for parsed in own] for own in self.parser.parse_each(drafts, **options))
 
 
 class _HalfWay:
