@@ -60,6 +60,8 @@ def test_defaults_are_written_out() -> None:
         ({"runs": 0}, "runs is 0; expected 1 or more"),
         ({"seed": -1}, "seed is -1; expected 0 or more"),
         ({"tag_classes": -1}, "tag_classes is -1; expected 0 or more"),
+        ({"word_classes": -1}, "word_classes is -1; expected 0 or more"),
+        ({"clusters": "paths", "word_classes": 9}, "word classes are learnt where there are no clusters"),
         ({"patience": 0}, "patience is 0; expected 1 or more"),
         ({"max_heads": 0}, "max_heads is 0; expected 1 or more"),
         ({"prune_threshold": 0.0}, "prune_threshold is 0.0; expected a number above 0, at most 1"),

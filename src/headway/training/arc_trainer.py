@@ -113,7 +113,7 @@ def prepare_arcs(data: TrainingData, settings: Settings, run: Run) -> ArcPrepara
     out.
     """
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
-    coder = learn_coder(data, sentences, settings.tag_classes)
+    coder = learn_coder(data, sentences, settings)
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial and not is_latent(settings):

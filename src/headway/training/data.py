@@ -16,6 +16,8 @@ from headway.errors import ArgumentError, TrainingError, TreebankError
 from headway.features.clusters import NO_CLUSTERS, Clusters
 from headway.features.coding import Coded, Coder, fine_tags
 from headway.features.tag_classes import NO_CLASSES, TagClasses
+from headway.features.word_classes import learn_word_classes
+from headway.training.settings import Settings
 from headway.treebank import Sentence, projectivise, read_treebank, require_partial_tree, require_tree
 
 Source = str | os.PathLike[str] | Iterable[Sentence]
@@ -153,12 +155,21 @@ def code_trees(sentences: Sequence[Sentence], coder: Coder, labels: Sequence[str
     return CodedTrees(coder.code(sentences), heads, chosen)
 
 
-def learn_coder(data: TrainingData, sentences: Sequence[Sentence], classes: int) -> Coder:
-    """The numbering of these sentences' words and of the text's; up to so many coarse tags where they have none."""
+def learn_coder(data: TrainingData, sentences: Sequence[Sentence], settings: Settings) -> Coder:
+    """The numbering of these sentences' words and of the text's, with the classes of tags and words that are asked for.
+
+    Tags get classes where they have no coarse ones, words where they have no clusters.
+    """
     tag_classes = NO_CLASSES
-    if classes and not has_coarse_tags(sentences):
-        tag_classes = TagClasses.learn([(s.upos, s.heads) for s in sentences if s.heads is not None], classes)
-    return Coder.learn(chain(sentences, data.text), data.clusters, tag_classes)
+    if settings.tag_classes and not has_coarse_tags(sentences):
+        tagged = [(sentence.upos, sentence.heads) for sentence in sentences if sentence.heads is not None]
+        tag_classes = TagClasses.learn(tagged, settings.tag_classes)
+    clusters = data.clusters
+    if settings.word_classes:
+        coder = Coder.learn(sentences)
+        trees = code_trees(sentences, coder, label_names(sentences))
+        clusters = learn_word_classes(coder, *trees, count=settings.word_classes)
+    return Coder.learn(chain(sentences, data.text), clusters, tag_classes)
 
 
 def has_coarse_tags(sentences: Iterable[Sentence]) -> bool:

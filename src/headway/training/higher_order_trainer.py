@@ -120,7 +120,7 @@ class PartPreparation:
 def prepare_parts(data: TrainingData, settings: Settings, run: Run) -> PartPreparation:
     """Number the words, train the pruner, size the features from the trees, code the sentences."""
     sentences = [sentence for sentence in data.train if sentence.heads is not None]
-    coder = learn_coder(data, sentences, settings.tag_classes)
+    coder = learn_coder(data, sentences, settings)
     labels = () if settings.labels == "none" else label_names(sentences)
     trees = code_trees(sentences, coder, labels)
     if trees.is_partial:

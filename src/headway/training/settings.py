@@ -65,8 +65,8 @@ RULED = ("arc", NEURAL)  # the models that rules can train
 
 # What only linear models have, and what only networks have.
 _OF_LINEAR = (
-    *("clusters", "tag_classes", "templates", "parts", "decoding", "prune_threshold", "max_heads", "c", "optimiser"),
-    *("runs", "shards"),
+    *("clusters", "word_classes", "tag_classes", "templates", "parts", "decoding", "prune_threshold", "max_heads"),
+    *("c", "optimiser", "runs", "shards"),
 )
 _OF_NETWORKS = ("encoder", "batch", "rate", "encoder_rate", "dropout", "smoothing", "teacher", "device")
 
@@ -77,7 +77,8 @@ class Settings:
 
     `c` is the papers' C: the margin, or the weight of the data against w·w/2. `labels` are chosen `after` the tree (the
     default of the perceptrons), jointly with it (`joint`, the default of the learners by marginals), or not at all.
-    Where the coarse tags are the fine ones, `tag_classes` are learnt instead (`headway.features.tag_classes`).
+    Where the coarse tags are the fine ones, `tag_classes` are learnt instead (`headway.features.tag_classes`); where
+    there are no `clusters` of words, `word_classes` are (`headway.features.word_classes`).
     With several `runs`, which differ in the order of the sentences, the weights are averaged. On several `shards`, the
     perceptrons mix their weights (`headway.learning.parameter_mixing`), and `eg` takes another way to the optimum; the
     other learners find what they find on one.
@@ -115,6 +116,12 @@ class Settings:
     )
     clusters: str | None = setting(
         None, "Word clusters for the features: each line has bits, a tab and a word.", metavar="FILE"
+    )
+    word_classes: int = setting(
+        0,
+        "Learn N word classes from the trees for the features, in the place of clusters; 0: none.",
+        metavar="N",
+        minimum=0,
     )
     tag_classes: int = setting(
         0,
@@ -194,6 +201,8 @@ class Settings:
     def complete(self) -> Settings:
         """The same with every default written out; an error names a setting that cannot be."""
         require_choices(self)
+        if self.clusters is not None and self.word_classes:
+            raise TrainingError("word classes are learnt where there are no clusters; leave one of the two out")
         if self.model == "arc" and self.parts is not None:
             raise TrainingError("the arc model has no parts beside arcs; train the model sibling or grandsibling")
         self._require_own()
