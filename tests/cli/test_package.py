@@ -219,6 +219,17 @@ def test_a_model_fits_on_a_screen(invoke: Invoke, model: Path, tmp_path: Path) -
     assert "templates " in everything
 
 
+def test_nothing_of_the_english_model_is_cut_on_a_screen(invoke: Invoke) -> None:
+    text = invoke("info", "en").stdout
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    card = Parser.load("en").card
+    assert card is not None
+    for source in card.sources[:3]:
+        assert f"{source.name} ({source.licence}), sha256 {source.sha256[:16]}" in " ".join(text.split())
+
+
 def test_a_model_without_a_card_says_what_it_knows(invoke: Invoke, model: Path) -> None:
     lines = invoke("info", model).stdout.splitlines()
     train = Parser.load(model).model.about["train"]
