@@ -230,6 +230,14 @@ def test_nothing_of_the_english_model_is_cut_on_a_screen(invoke: Invoke) -> None
         assert f"{source.name} ({source.licence}), sha256 {source.sha256[:16]}" in " ".join(text.split())
 
 
+def test_calibration_errors_are_in_percent(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    card = replace(CARD, calibration=(Measured("test", {"error of arcs": 0.794}),))
+    replace(Parser.load(model), card=card).save("eo.headway")
+    for option in ([], ["--all"]):
+        rows = [line.split(maxsplit=1) for line in invoke("info", "eo.headway", *option).stdout.splitlines()]
+        assert ["calibration", "test: error of arcs 0.79%"] in rows
+
+
 def test_a_model_without_a_card_says_what_it_knows(invoke: Invoke, model: Path) -> None:
     lines = invoke("info", model).stdout.splitlines()
     train = Parser.load(model).model.about["train"]

@@ -76,7 +76,7 @@ def _card_rows(card: Card | None, most: Mapping[str, int] | None = None) -> Rows
         "made from": list(map(_source, card.sources)),
         "scores": list(map(_measured, card.scores)),
         "speed": list(map(_measured, card.speed)),
-        "calibration": list(map(_measured, card.calibration)),
+        "calibration": [_measured(measured, "%") for measured in card.calibration],
     }
     return [row for name, values in entries.items() for row in _entry_rows(name, values, most)]
 
@@ -94,8 +94,8 @@ def _source(source: Source) -> str:
     return f"{source.name}{licence}{checksum}"
 
 
-def _measured(measured: Measured) -> str:
-    figures = ", ".join(f"{name} {_figure(value)}" for name, value in measured.figures.items())
+def _measured(measured: Measured, unit: str = "") -> str:
+    figures = ", ".join(f"{name} {_figure(value)}{unit}" for name, value in measured.figures.items())
     return f"{measured.on}: {figures}"
 
 
