@@ -2,6 +2,7 @@
 
 `<!-- help -->` in a page is replaced by the help of all commands. Links that leave docs/ (`../experiments/...`) are
 written for readers of the repository; the site has the files they name, too, and the links are changed to lead there.
+So are the links from these files back to docs/.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from mkdocs.structure.files import File, Files
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHOWN = (
     "benchmarks/results/*.md",
+    "benchmarks/results/english_fast.json",
     "experiments/*/tables.md",
     "experiments/*/*/tables.md",
     "experiments/*/*.svg",
-    "experiments/english/results/en.json",
+    "experiments/english/README.md",
+    "experiments/english/results/en*.json",
+    "experiments/english/results/sentence-ends-dev.json",
     "experiments/english/results/splitter-*.json",
     "experiments/README.md",
     "experiments/portuguese/README.md",
@@ -28,6 +32,7 @@ SHOWN = (
 
 _HELP = "<!-- help -->"
 _OUTSIDE = re.compile(r"\]\(((?:\.\./)+)((?:benchmarks|experiments)/[^)#\s]*)")
+_BACK = re.compile(r"\]\(((?:\.\./)+)docs/")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -44,7 +49,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if _HELP in markdown:
         markdown = markdown.replace(_HELP, commands())
     if page.file.src_uri.startswith(("benchmarks/", "experiments/")):
-        return markdown
+        return _BACK.sub(r"](\1", markdown)
     return _OUTSIDE.sub(lambda link: f"]({link[1].removeprefix('../')}{link[2]}", markdown)
 
 
