@@ -4,8 +4,9 @@
 
 Each cell runs in a process of its own. Committed figures are those of `experiments/*/results`; those of the embedded
 model, checksums of what `headway parse en` writes for the development sentences of UD English-EWT, are in
-`unchanged.json`. Where a committed figure did not come out at the commit that file names either, it has the figure that
-did (`before`), and this is the one to compare with. The exit status is 1 if any figure differs.
+`unchanged.json` (from an AMD EPYC with VNNI: the model's arithmetic is ONNX Runtime's, and has not been compared with
+that of other processors). Where a committed figure did not come out at the commit that file names either, it has the
+figure that did (`before`), and this is the one to compare with. The exit status is 1 if any figure differs.
 """
 
 from __future__ import annotations

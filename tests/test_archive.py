@@ -23,7 +23,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from headway.archive import VERSION, Archive, load_archive, save_archive
-from headway.errors import ArchiveError, MissingFileError
+from headway.errors import ArchiveError, ArgumentError, MissingFileError
 
 KIND = "thing"
 # Long enough for a member to be read in pieces: its header is looked at before its checksum is known.
@@ -264,6 +264,12 @@ def test_absent_files_and_directories(tmp_path: Path) -> None:
 
 
 # What is not an archive of Headway, or of another kind or version
+
+
+def test_an_empty_path() -> None:
+    for act in (lambda: load_archive(""), lambda: save_archive(THING, "")):
+        with pytest.raises(ArgumentError, match="expected the path of a file, got an empty text"):
+            act()
 
 
 def test_other_zip_files(tmp_path: Path) -> None:

@@ -173,10 +173,17 @@ def test_plain_data_json_and_conllu() -> None:
     assert "…" in parser()("The dog… sleeps.").to_json()
     read = list(read_treebank_text(document.to_conllu()))
     assert [sentence.layout.comments for sentence in read] == [
-        (f"# sent_id = {i}", f"# text = {each.text}") for i, each in enumerate(document, start=1)
+        ("# newpar", "# sent_id = 1", f"# text = {document[0].text}"),
+        ("# sent_id = 2", f"# text = {document[1].text}"),
+        ("# newpar", "# sent_id = 3", f"# text = {document[2].text}"),
     ]
     assert [sentence.forms for sentence in read] == [each.sentence.forms for each in document]
     assert [sentence.heads.tolist() for sentence in read] == [each.heads.tolist() for each in document]
+
+
+def test_no_paragraph_begins_where_no_text_is_known() -> None:
+    loose = tuple(parsed_of(sentence) for sentence in sentences(2, 4))
+    assert "newpar" not in Document("", loose).to_conllu()
 
 
 def read_treebank_text(text: str) -> list[Sentence]:

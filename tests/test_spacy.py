@@ -307,8 +307,26 @@ def test_a_missing_model_is_refused_when_the_component_is_added(name: str) -> No
         nlp.add_pipe("headway", config={"model": name})
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_folder_is_no_model(name: str) -> None:
+    nlp = spacy.blank("en")
+    with pytest.raises(HeadwayError, match=r"got an empty text|Is a directory") as caught:
+        nlp.add_pipe("headway", config={"model": name})
+    assert "\n" not in str(caught.value)
+    assert (nlp.pipe_names, nlp.meta.get("headway_models", [])) == ([], [])
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_threads_are_refused_when_the_component_is_added(threads: int) -> None:
+    nlp = spacy.blank("en")
+    with pytest.raises(HeadwayError, match=f"threads is {threads}; expected at least 1"):
+        nlp.add_pipe("headway", config={"threads": threads})
+    assert nlp.pipe_names == []
+
+
 def test_probabilities_of_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nlp, parser = pipeline(tmp_path, "sentencizer"), Parser(FakeModel())
+    (tmp_path / "not.looked.at").touch()
+    nlp, parser = pipeline(tmp_path / "not.looked.at", "sentencizer"), Parser(FakeModel())
     monkeypatch.setattr(component(nlp), "_parser", parser)
     doc = nlp("one two\n three")
     assert [token._.label_probability for token in doc] == [0.5, 0.25, None, 0.125]

@@ -119,6 +119,8 @@ def _members(path: str | os.PathLike[str], kind: str | None) -> Iterator[zipfile
 def _require_path(path: object) -> None:
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"expected the path of a file, got {type(path).__name__}")
+    if not os.fspath(path):
+        raise ArgumentError("expected the path of a file, got an empty text")
 
 
 class _DamageError(ValueError):

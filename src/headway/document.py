@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, overload
@@ -10,6 +11,7 @@ from typing import Any, overload
 from headway.data_frame import data_frame
 from headway.parsed import UNSURE_BELOW, WIDTH, Parsed
 from headway.treebank.annotations import with_first_comments
+from headway.treebank.raw_text import split_paragraphs
 from headway.word import Word, shortened
 
 
@@ -57,12 +59,17 @@ class Document:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=indent)
 
     def to_conllu(self, *, probabilities: bool = False) -> str:
-        """The document as CoNLL-U, its sentences numbered; `probabilities` are as for `Parsed.to_conllu`."""
-        noted = (sentence.noted(probabilities=probabilities) for sentence in self.sentences)
-        return "".join(
-            with_first_comments(sentence, f"# sent_id = {number}").to_conllu()
-            for number, sentence in enumerate(noted, start=1)
-        )
+        """The document as CoNLL-U, its sentences numbered and its paragraphs marked, as `headway parse` writes them.
+
+        `probabilities` are as for `Parsed.to_conllu`.
+        """
+        written = []
+        for number, (sentence, begins) in enumerate(
+            zip(self.sentences, self._paragraph_begins(), strict=True), start=1
+        ):
+            comments = [*["# newpar"] * begins, f"# sent_id = {number}"]
+            written.append(with_first_comments(sentence.noted(probabilities=probabilities), *comments).to_conllu())
+        return "".join(written)
 
     def to_svg(self, *, unsure_below: float = UNSURE_BELOW, width: float | None = WIDTH) -> str:
         """The trees one below the other in one picture, each as `Parsed.to_svg` draws it."""
@@ -74,3 +81,12 @@ class Document:
     def to_dataframe(self) -> Any:
         """A table of pandas, one row for every word (`headway.data_frame`)."""
         return data_frame(self.sentences)
+
+    def _paragraph_begins(self) -> Iterator[bool]:
+        """Whether each sentence is the first of its paragraph; without offsets, none is known to be."""
+        starts = [start for start, _ in split_paragraphs([self.text])]
+        before = 0
+        for sentence in self.sentences:
+            paragraph = bisect_right(starts, sentence.offsets[0][0]) if sentence.offsets else before
+            yield paragraph > before
+            before = paragraph

@@ -46,6 +46,7 @@ from spacy.training import Example
 from headway.errors import ArchiveError
 from headway.named_models import is_name, path_of_model
 from headway.noun_chunks import OTHER_LABELS, noun_chunks
+from headway.parallel import executor_for
 
 if TYPE_CHECKING:  # spaCy imports the factories of all packages at hand: this one must cost nothing until it is used
     from headway.parsed import Parsed
@@ -77,7 +78,8 @@ for _name in ("arc_probability", "label_probability"):
     default_config={"model": "en", "threads": 1, "exact": True, "set_tags": True},
 )
 def create(nlp: Language, name: str, model: str, threads: int, exact: bool, set_tags: bool) -> HeadwayParser:
-    """The factory behind `nlp.add_pipe("headway")`."""
+    """The factory behind `nlp.add_pipe("headway")`. What cannot be used is refused here, not at the first doc."""
+    executor_for(threads)
     _require_model(nlp, model)
     if nlp.lang in OTHER_LABELS or nlp.vocab.get_noun_chunks is None:
         nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]  # its stubs promise spans, its code numbers
@@ -92,7 +94,7 @@ def _require_model(nlp: Language, model: str) -> None:
     saved = nlp.meta.setdefault(_SAVED_MODELS, [])
     if model in saved:
         return
-    if not Path(model).exists():
+    if not Path(model).is_file():
         _load(model)  # its error says what there is
     saved.append(model)
 

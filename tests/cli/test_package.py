@@ -117,6 +117,17 @@ def test_the_card_of_the_model_itself(invoke: Invoke, model: Path, tmp_path: Pat
     assert Parser.load("again.headway").card == replace(CARD, licence="MIT")
 
 
+def test_a_model_is_packaged_by_name(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    replace(Parser.load(model), card=CARD).save(tmp_path / "models" / "eo.headway")
+    invoke("package", "eo", "-o", "by-name")
+    invoke("package", tmp_path / "models" / "eo.headway", "-o", "by-path")
+    (one,), (other,) = Path("by-name").iterdir(), Path("by-path").iterdir()
+    assert (one.name, one.read_bytes()) == (other.name, other.read_bytes())
+    said = one_error(invoke("package", "oe", "--language", "eo", "-o", "none", status=1))
+    assert said == "oe: no such file, and no model of this name; there are en, eo"
+
+
 def test_a_card_stays_with_its_model(model: Path, tmp_path: Path) -> None:
     replace(Parser.load(model), card=CARD).save(tmp_path / "a.headway")
     loaded = Parser.load(tmp_path / "a.headway")
@@ -169,7 +180,8 @@ def test_what_cannot_be_packaged(invoke: Invoke, model: Path, tmp_path: Path) ->
     language = ("--language", "eo")
     assert error(model) == "nothing says which language the model is for; give it: --language pt"
     assert error(damaged, *language).startswith(f"{damaged}: not a model, or a damaged one")
-    assert error("none", *language).startswith("none: the file cannot be opened")
+    assert error("none", *language).startswith("none: no such file, and no model of this name")
+    assert error("no/ne", *language).startswith("no/ne: the file cannot be opened")
     assert error(model, "--language", "Esperanto").startswith("the language is 'Esperanto'; expected its code")
     assert error(model, *language, "--licence", "CC BY").startswith("the licence 'CC BY' is no SPDX expression")
     assert error(model, *language, "--version", "v1").startswith("the version is 'v1'; expected numbers")
@@ -217,6 +229,25 @@ def test_a_model_fits_on_a_screen(invoke: Invoke, model: Path, tmp_path: Path) -
     assert "treebank \\x1b[2J 8" in everything
     assert "settings.learner" in everything
     assert "templates " in everything
+
+
+def test_nothing_of_the_english_model_is_cut_on_a_screen(invoke: Invoke) -> None:
+    text = invoke("info", "en").stdout
+    assert len(text.splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    card = Parser.load("en").card
+    assert card is not None
+    for source in card.sources[:3]:
+        assert f"{source.name} ({source.licence}), sha256 {source.sha256[:16]}" in " ".join(text.split())
+
+
+def test_calibration_errors_are_in_percent(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    card = replace(CARD, calibration=(Measured("test", {"error of arcs": 0.794}),))
+    replace(Parser.load(model), card=card).save("eo.headway")
+    for option in ([], ["--all"]):
+        rows = [line.split(maxsplit=1) for line in invoke("info", "eo.headway", *option).stdout.splitlines()]
+        assert ["calibration", "test: error of arcs 0.79%"] in rows
 
 
 def test_a_model_without_a_card_says_what_it_knows(invoke: Invoke, model: Path) -> None:

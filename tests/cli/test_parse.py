@@ -520,6 +520,24 @@ def assert_offsets(found: list[Sentence], text: str) -> None:
         assert tuple(text[start:end] for start, end in offsets) == sentence.forms
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n \n\t The dog sleeps.\n \t\r\n\r\n\r\nThe dog sleeps. The dog sleeps.\u2029The dog sleeps.\n\n",
+        "The dog\r\nsleeps. The\rdog sleeps.\r\rThe old woman\nreads.",
+        "The dog sleeps. " * 5_000,  # longer than a paragraph may be: where it is cut, another begins
+        " \n\n",
+    ],
+)
+def test_a_document_is_written_as_the_command_line_writes_it(
+    invoke: Invoke, text_model: Path, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    out = invoke("parse", text_model, tmp_path / "a.txt").stdout
+    assert out.count("# newpar\n") == (3 if "\u2029" in text else 2 if text.strip() else 0)
+    assert Parser.load(text_model)(text).to_conllu() == out
+
+
 @pytest.mark.parametrize("newline", ["\r\n", "\n", "\r"])
 def test_a_text_is_split_tagged_and_parsed(invoke: Invoke, text_model: Path, tmp_path: Path, newline: str) -> None:
     text = TEXT.replace("\r\n", newline)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ import headway as hw
 from headway.drawing import agreement, comparison_drawing, palette, tree_drawing
 from headway.drawing.primitives import Drawing, Group, Path, Text, mixed
 from headway.drawing.text_width import columns, cut, text_width
-from headway.errors import EvaluationError, ScoresError, ShapeError, TreebankError
+from headway.errors import ArgumentError, EvaluationError, ScoresError, ShapeError, TreebankError
 from headway.treebank import Sentence
 from tests.drawing.strategies import probabilities, sentences
 from tests.evaluation.strategies import Tree, tree_pairs
@@ -70,6 +72,20 @@ def test_arcs_are_shaded_by_probability_and_dashed_below_the_threshold(data: st.
         labels = [mark.text for mark in group.marks if isinstance(mark, Text)]
         assert any(label.split()[-1] == marked for label in labels) == (each < threshold)
     assert "probability of the head:" in texts(drawing)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan])
+def test_what_is_no_threshold_is_refused(wrong: float) -> None:
+    for p in (None, [1, 0.5, 0.5, 0.5]):
+        with pytest.raises(ArgumentError, match=f"unsure_below is {wrong}; expected a probability"):
+            tree_drawing(DOGS, probabilities=p, unsure_below=wrong)
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, np.nan])
+def test_what_is_no_width_is_refused(wrong: float) -> None:
+    for draw in (tree_drawing, partial(comparison_drawing, DOGS)):
+        with pytest.raises(ArgumentError, match=f"width is {wrong}; expected a number of pixels above 0, or None"):
+            draw(DOGS, width=wrong)
 
 
 def test_a_surer_arc_is_darker() -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Rows = list[tuple[str, str]]
 
-_COLUMNS = 80
+_COLUMNS, _LINES = 80, 24  # of a screen
+_CUT = " …"
 _DETAILS = ("reads", "network", "temperature")  # rows of a description that only --all shows
 _MOST_ROWS = 8  # of a description
 _MOST = {"made from": 3, "scores": 4, "speed": 1, "calibration": 2}  # entries of the card
@@ -75,7 +76,7 @@ def _card_rows(card: Card | None, most: Mapping[str, int] | None = None) -> Rows
         "made from": list(map(_source, card.sources)),
         "scores": list(map(_measured, card.scores)),
         "speed": list(map(_measured, card.speed)),
-        "calibration": list(map(_measured, card.calibration)),
+        "calibration": [_measured(measured, "%") for measured in card.calibration],
     }
     return [row for name, values in entries.items() for row in _entry_rows(name, values, most)]
 
@@ -93,8 +94,8 @@ def _source(source: Source) -> str:
     return f"{source.name}{licence}{checksum}"
 
 
-def _measured(measured: Measured) -> str:
-    figures = ", ".join(f"{name} {_figure(value)}" for name, value in measured.figures.items())
+def _measured(measured: Measured, unit: str = "") -> str:
+    figures = ", ".join(f"{name} {_figure(value)}{unit}" for name, value in measured.figures.items())
     return f"{measured.on}: {figures}"
 
 
@@ -126,16 +127,28 @@ def _about_rows(about: Mapping[str, Any]) -> Rows:
 
 
 def _on_a_screen(rows: Rows, size: str) -> str:
-    """Rows in lines that fit the screen: what is longer is cut, except the size and checksum, which come last."""
+    """Rows in lines that fit the screen: what is longer is cut, except the size and checksum, which come last.
+
+    Lines that the screen has left go to the first rows that are cut.
+    """
     safe = [(printable(name), printable(value)) for name, value in rows]
     width = max(len(name) for name, _ in [*safe, ("size", "")])
+    room = _COLUMNS - width - 2
+    cells = [_cut(value, _MOST_LINES.get(name, 1), room) for name, value in safe]
+    left = _LINES - 2 - sum(map(len, cells))  # without those of the size and of what --all shows
     lines = []
-    for name, value in safe:
-        most = _MOST_LINES.get(name, 1)
-        cut = shorten(value, most * (_COLUMNS - width - 2) - (most > 1) * 20, placeholder=" …")
-        first, *rest = wrap(cut, _COLUMNS - width - 2) or [""]
+    for (name, value), cell in zip(safe, cells, strict=True):
+        if left > 0 and cell[-1].endswith(_CUT):
+            cell = _cut(value, len(cell) + 1, room)
+            left -= 1
+        first, *rest = cell
         lines += [f"{name.ljust(width)}  {first}", *(f"{' ' * width}  {line}" for line in rest)]
     return "\n".join([*lines, f"{'size'.ljust(width)}  {printable(size)}"])
+
+
+def _cut(value: str, most: int, room: int) -> list[str]:
+    """The value in lines, at most so many; words may leave some room at their ends."""
+    return wrap(shorten(value, most * room - (most > 1) * 20, placeholder=_CUT), room) or [""]
 
 
 def _aligned(rows: Rows) -> str:

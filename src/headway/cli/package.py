@@ -10,6 +10,7 @@ import typer
 
 from headway.cli import options
 from headway.errors import ArchiveError, ArgumentError
+from headway.named_models import path_of_model
 
 if TYPE_CHECKING:
     from headway.card import Card
@@ -21,7 +22,7 @@ EXAMPLES = (
 
 
 def package(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model to package.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or the name of a model.")],
     *,
     output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="The folder for the wheel.")],
     language: Annotated[
@@ -43,6 +44,7 @@ def package(
     ] = None,
 ) -> None:
     """Build a wheel of a model, with its card and licence."""
+    model = str(path_of_model(model))
     options.require_inputs(model, *(str(file) for file in (card, licence_file) if file is not None))
     from headway.model_package import ModelPackage, write_package
 

@@ -80,7 +80,9 @@ class _Remarks:
 
 
 def parse(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or en, the included English model.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model file, or the name of a model; en is included.")
+    ],
     input: Annotated[str, typer.Argument(metavar="INPUT", help="The text or treebank to parse; - is standard input.")],
     *,
     output: Annotated[

@@ -19,7 +19,7 @@ from headway.drawing.layout import Arc
 from headway.drawing.primitives import Drawing, Group, Line, Mark, Move, Path, Text, mixed
 from headway.drawing.rows import Piece, Row, in_rows
 from headway.drawing.text_width import text_width
-from headway.errors import ScoresError, ShapeError
+from headway.errors import ArgumentError, ScoresError, ShapeError
 from headway.evaluation.pairing import require_same_words
 from headway.treebank import Sentence
 
@@ -75,6 +75,8 @@ def tree_drawing(
     >>> drawing.description
     'Dogs: nsubj of bark. bark: root.'
     """
+    if not 0 <= unsure_below <= 1:
+        raise ArgumentError(f"unsure_below is {unsure_below!r}; expected a probability, from 0 to 1")
     heads, labels = tree_of(sentence)
     plain = Style(palette.ARC, _ARC_WIDTH, palette.LABEL)
     if probabilities is None:
@@ -221,6 +223,8 @@ def _drawing(
     most: float | None,
 ) -> Drawing:
     """Words, the arcs above and below them, and the legend, on a sheet large enough for all."""
+    if most is not None and not most > 0:
+        raise ArgumentError(f"width is {most!r}; expected a number of pixels above 0, or None for one row")
     has_tags = any(tag != "_" for tag in sentence.upos)
     widths = [
         max(text_width(form, WORD_SIZE), text_width(tag, TAG_SIZE) * has_tags)

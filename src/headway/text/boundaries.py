@@ -14,6 +14,7 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.learning.averaging import averaged_weights
+from headway.text.addresses import bracketed_in_addresses
 from headway.text.characters import (
     BREAK,
     MOST_FEATURES,
@@ -52,6 +53,7 @@ def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
     kind, mask = text.kind, len(weights) - 1
     slots = np.zeros(MOST_FEATURES, np.int64)
     ends = np.zeros(len(kind), np.int64)
+    held = bracketed_in_addresses(kind)
     token = start = int(np.int64(PAD))  # a mere constant would have Numba compile the features twice
     words = 1
     for i in range(PAD, len(kind) - PAD):
@@ -60,7 +62,7 @@ def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
             words = 1
             continue
         found = TOKEN
-        if kind[i + 1] > BREAK and is_one_character(kind, i):
+        if kind[i + 1] > BREAK and (held[i] or is_one_character(kind, i)):
             found = NOTHING
         elif kind[i + 1] > BREAK:
             n = boundary_features(text, i, start, slots)

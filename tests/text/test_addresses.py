@@ -1,0 +1,80 @@
+"""Brackets within addresses, against their definition tried at all pairs of characters, and in the included model."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+from headway.pipeline import Parser
+from headway.text.addresses import bracketed_in_addresses
+from headway.text.characters import characters_of
+
+
+def found_in(text: str) -> set[int]:
+    """The characters of the text that are kept together with the next."""
+    characters = characters_of(text)
+    held = np.flatnonzero(bracketed_in_addresses(characters.kind))
+    return set(characters.place[held].tolist())
+
+
+def defined_in(text: str) -> set[int]:
+    """Likewise, by definition: brackets of an address that are each other's, with no other pair around them."""
+    held: set[int] = set()
+    place = 0
+    while address := re.compile(r'(?<=[^\W\d_])://[^\s/]*([^\s"<>]*)').search(text, place):
+        start = address.start(1)
+        most = next((k for k in range(len(address[1])) if surplus(address[1][: k + 1]) < 0), len(address[1]))
+        path = address[1][:most]
+        place = start + most
+        for opened, closed in ((a, b) for b in range(len(path)) for a in range(b)):
+            if is_pair(path, opened, closed) and is_closed(path[:opened]):
+                held |= set(range(start + opened - 1, start + closed))
+                if after := re.match(r"[./?#&_]?(?=[^\W_])", text[start + closed + 1 :]):
+                    held |= set(range(start + closed, start + closed + 1 + after.end()))
+    return held
+
+
+def is_pair(text: str, opened: int, closed: int) -> bool:
+    return text[opened] == "(" and text[closed] == ")" and is_closed(text[opened + 1 : closed])
+
+
+def is_closed(text: str) -> bool:
+    """Whether each bracket has its other."""
+    return surplus(text) == 0 == min(surplus(text[:k]) for k in range(len(text) + 1))
+
+
+def surplus(text: str) -> int:
+    return text.count("(") - text.count(")")
+
+
+def test_brackets_by_their_definition() -> None:
+    rng = random.Random(0)
+    pieces = ["(", ")"] * 4 + ["a", "É", "1", "://", "/", ".", "_", "?", "#", " ", '"', "<"]
+    some = 0
+    for _ in range(2_000):
+        text = "".join(rng.choices(pieces, k=12))
+        for given in (text, f"http://a/{text}", f"(http://a/{text}) b"):
+            assert found_in(given) == defined_in(given), given
+            some += bool(defined_in(given))
+    assert some > 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See http://a.org/x_(y) .",
+        "https://en.wikipedia.org/wiki/Python_(programming_language) is good .",
+        "He read https://a.org/Mercury_(planet)#Orbit , https://a.org/A_((b)_c)_d and ftp://a.org/f_(1).jpg today .",
+        "( see http://a.org/x_(y) )",
+        "( see http://a.org/x )",
+        '" http://a.org/x " ( he said ) .',
+        "It is http://a.org/?q=(1+2)&z=3 .",
+    ],
+)
+def test_addresses_stay_whole(text: str) -> None:
+    """Words between spaces, which are then left out before and after marks."""
+    written = re.sub(r" (?=[.,?)])|(?<=\() ", "", re.sub(r'^" | "', '"', text))
+    assert [form for sentence in Parser.load("en").sentences(written) for form in sentence.forms] == text.split()
