@@ -224,6 +224,7 @@ def best_mean(
         prepared.network.load_state_dict(weights)
         most = 4 * prepared.sizes.batch
         scores = scores_of(prepared.network, prepared.dev, prepared.counted, settings.trees, device, most)
+        assert scores.las is not None
         found.append((scores.las, weights))
     best = max(range(len(found)), key=lambda i: found[i][0])
     return found[best][1], best + 1

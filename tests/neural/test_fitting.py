@@ -18,6 +18,7 @@ from headway.neural.losses import LOSSES
 from headway.neural.losses import entropy as entropies
 from headway.neural.objectives import TreeObjective
 from headway.neural.reading import groups_by_size
+from headway.neural.scoring import Scores
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
 from headway.training.stages import Run
@@ -116,6 +117,60 @@ def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     own.pieces = 1
     own._step(which)
     assert own.pieces == 4
+
+
+def passes(monkeypatch: pytest.MonkeyPatch, scores: list[Scores], **more: object) -> tuple[trainer.Fitted, list[float]]:
+    """A training whose passes are scored so, and the first averaged weight after each of them."""
+    given, seen = iter(scores), []
+
+    def next_scores(network: torch.nn.Module, *_: object) -> Scores:
+        seen.append(float(next(network.parameters()).detach()[0]))
+        return next(given)
+
+    monkeypatch.setattr(trainer, "scores_of", next_scores)
+    return fitted(settings(epochs=len(scores), **more)), seen
+
+
+@pytest.mark.parametrize(
+    ("las", "uas", "best"),
+    [
+        (
+            [0.0, 1.0, 3.0, 2.0],
+            [30.0, 20.0, 10.0, 40.0],
+            3,
+        ),  # no label is right at first, and a pass is no better for it
+        ([0.0, 0.0, 0.0, 0.0], [30.0, 20.0, 40.0, 10.0], 3),
+        ([None, None, None, None], [30.0, 20.0, 40.0, 10.0], 3),
+        ([5.0, 5.0, 5.0, 4.0], [1.0, 2.0, 3.0, 4.0], 1),
+    ],
+)
+def test_the_pass_with_the_best_score_is_kept(
+    las: list[float | None], uas: list[float], best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, seen = passes(monkeypatch, [Scores(u, each, {}) for u, each in zip(uas, las, strict=True)])
+    assert found.best_pass == best
+    assert float(next(iter(found.weights.values()))[0]) == seen[best - 1]
+    assert len(set(seen)) == 4
+
+
+def test_training_stops_when_no_pass_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [Scores(50.0, each, {}) for each in (1.0, 3.0, 2.0, 3.0, 2.0, 9.0)]
+    found, _ = passes(monkeypatch, scores, patience=3)
+    assert [entry["las"] for entry in found.history] == [1.0, 3.0, 2.0, 3.0, 2.0]
+    assert found.best_pass == 2
+
+
+@pytest.mark.parametrize("unlabelled", ["pupil", "dev"])
+def test_without_labels_there_is_no_labelled_score(unlabelled: str) -> None:
+    """Whether the network finds none or the development trees have none."""
+    dev = treebank(8, 1)
+    if unlabelled == "dev":
+        dev = [each.with_tree(each.heads, [None, *["_"] * len(each)]) for each in dev]
+    chosen = settings(epochs=12, labels="none" if unlabelled == "pupil" else "after")
+    found = fitted(chosen, data=TrainingData(treebank(), dev))
+    assert {entry["las"] for entry in found.history} == {None}
+    scores = [entry["dev"] for entry in found.history]
+    assert found.best_pass == 1 + scores.index(max(scores)) > 1
 
 
 @pytest.mark.parametrize("learner", LOSSES)

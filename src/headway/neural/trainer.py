@@ -312,7 +312,9 @@ def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) 
         scores = _dev_scores(fitting, prepared, settings.trees, device)
         _remember(fitting, fitted, loss, scores)
         if run.show:
-            figures = {"loss": loss, "words/s": round(speed)} | ({} if scores is None else {"LAS": scores.las})
+            figures = {"loss": loss, "words/s": round(speed)}
+            if scores is not None and scores.las is not None:
+                figures["LAS"] = scores.las
             uas = None if scores is None else scores.uas
             seconds = time.monotonic() - started
             run.show(Progress("network", fitting.passes, prepared.sizes.epochs, figures, uas, seconds))
@@ -343,16 +345,22 @@ def averaged(fitting: Fitting) -> Iterator[None]:
 
 
 def _remember(fitting: Fitting, fitted: Fitted, loss: float, scores: Scores | None) -> None:
-    """Keep the weights of the best pass: by LAS, or UAS where there are no labels; without dev data the last."""
-    best = max((entry["chosen_by"] for entry in fitted.history), default=-1.0)
-    chosen_by = float(fitting.passes) if scores is None else scores.las or scores.uas
-    entry: dict[str, Any] = {"pass": fitting.passes, "loss": loss, "dev": None, "chosen_by": chosen_by}
+    """Keep the weights of the best pass; without development trees the last."""
+    best = max(map(_merit, fitted.history), default=(-1.0, -1.0))
+    entry: dict[str, Any] = {"pass": fitting.passes, "loss": loss, "dev": None}
     if scores is not None:
         entry |= {"dev": scores.uas, "las": scores.las, "tags": scores.tags}
     fitted.history.append(entry)
-    if chosen_by > best:
+    if _merit(entry) > best:
         fitted.best_pass = fitting.passes
         fitted.weights = {name: weight.clone() for name, weight in fitting.average.weights.items()}
+
+
+def _merit(entry: dict[str, Any]) -> tuple[float, float]:
+    """What makes one pass better than another: LAS; UAS where there are no labels, or as long as none is right."""
+    if entry["dev"] is None:
+        return float(entry["pass"]), 0.0
+    return (entry["las"], 0.0) if entry["las"] else (0.0, entry["dev"])
 
 
 def _save(file: StageFile, fitting: Fitting, fitted: Fitted) -> None:
