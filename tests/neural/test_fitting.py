@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +14,12 @@ torch = pytest.importorskip("torch")
 
 from headway import Sentence
 from headway.arrays import TreeClass
+from headway.errors import TrainingError
 from headway.neural import fitting, trainer
 from headway.neural.batching import batch_of, batches
 from headway.neural.losses import LOSSES
 from headway.neural.losses import entropy as entropies
+from headway.neural.network import Network, Outputs
 from headway.neural.objectives import TreeObjective
 from headway.neural.reading import groups_by_size
 from headway.neural.scoring import Scores
@@ -117,6 +121,48 @@ def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     own.pieces = 1
     own._step(which)
     assert own.pieces == 4
+
+
+@contextmanager
+def little_memory(cells: int) -> Iterator[None]:
+    """A GPU on which a network reads no more than so many words at once, padding included, when it does not learn."""
+    forward = Network.forward
+
+    def narrow(network: Network, inputs: Mapping[str, torch.Tensor]) -> Outputs:
+        if not network.training and inputs["words"][:, 1:].numel() > cells:
+            raise torch.OutOfMemoryError
+        return forward(network, inputs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Network, "forward", narrow)
+        yield
+
+
+def test_development_trees_are_scored_in_smaller_batches_where_memory_is_short() -> None:
+    data, chosen = TrainingData(treebank(), treebank(8, 1)), settings()
+    with trainer.deterministic():
+        prepared = trainer.prepare(data, chosen, CPU)
+        whole = trainer.fit(prepared, chosen, Run(), CPU)
+        temperature = trainer.temperature_of(prepared, chosen.trees, CPU)
+        found = trainer.found_by(prepared, data.dev or (), chosen.trees, CPU, temperature)
+        prepared = trainer.prepare(data, chosen, CPU)
+        with little_memory(7):  # the longest sentence has five words
+            assert trainer.fit(prepared, chosen, Run(), CPU).history == whole.history
+            assert trainer.temperature_of(prepared, chosen.trees, CPU) == pytest.approx(temperature, rel=1e-4)
+            narrow = trainer.found_by(prepared, data.dev or (), chosen.trees, CPU, temperature)
+            np.testing.assert_array_equal(narrow.heads, found.heads)
+            np.testing.assert_allclose(narrow.probabilities, found.probabilities, atol=1e-5)
+        with little_memory(4), pytest.raises(TrainingError, match="one sentence does not fit the GPU's memory"):
+            trainer.fit(trainer.prepare(data, chosen, CPU), chosen, Run(), CPU)
+
+
+def test_a_network_that_does_not_fit_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", never)
+    with pytest.raises(TrainingError, match="does not fit the GPU's memory; take a smaller encoder"):
+        trainer.train_neural_model(TrainingData(treebank()), settings(), Run())
 
 
 def passes(monkeypatch: pytest.MonkeyPatch, scores: list[Scores], **more: object) -> tuple[trainer.Fitted, list[float]]:

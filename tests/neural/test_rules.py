@@ -213,6 +213,24 @@ def test_batches_have_parts_of_the_gradient() -> None:
     assert changed.tolist() == [True, False, True, False, False]
 
 
+def test_the_first_look_takes_fewer_sentences_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective, network = posed(CLASSES[1], "kl")
+    objective.look(network, CPU)  # type: ignore[arg-type]
+    whole, forward = objective.memory["matches"].copy(), Given.forward
+    objective.memory["matches"][:] = 0.0
+
+    def narrow(self: Given, inputs: dict[str, torch.Tensor]) -> Outputs:
+        if len(inputs["rows"]) > 1:
+            raise torch.OutOfMemoryError
+        return forward(self, inputs)
+
+    monkeypatch.setattr(Given, "forward", narrow)
+    with pytest.raises(torch.OutOfMemoryError):
+        network(batch_of(objective.data, np.arange(2), CPU).inputs)
+    objective.look(network, CPU)  # type: ignore[arg-type]
+    np.testing.assert_allclose(objective.memory["matches"], whole, rtol=1e-12)
+
+
 TOY = """
 [[rule]]
 head = "NOUN"

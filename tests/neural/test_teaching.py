@@ -25,6 +25,7 @@ from headway.neural import teaching, trainer
 from headway.neural.losses import taught
 from headway.neural.model import NeuralModel
 from headway.neural.targets import UNTAUGHT
+from headway.neural.torch_session import TorchSession
 from headway.parallel import SERIAL
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
@@ -111,6 +112,25 @@ def test_one_teacher_says_what_it_says_itself(
             assert set(chosen[i, [0, *range(n + 1, nodes)]].tolist()) == {UNTAUGHT}
         values = {name: chosen[i, 1 : n + 1] for name, chosen in found.values.items()}
         assert model.tasks.columns(sentence.forms, values) == own.columns
+
+
+def test_teachers_are_asked_less_at_once_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, run_graph, most = teaching.ask([LSTM], ASKED, LSTM.trees, CPU), TorchSession.run, 0
+
+    def narrow(session: TorchSession, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        if "words" in inputs and inputs["words"][:, 1:].numel() > most:
+            raise torch.OutOfMemoryError
+        return run_graph(session, inputs)
+
+    monkeypatch.setattr(TorchSession, "run", narrow)
+    most = max(map(len, ASKED))
+    found = teaching.ask([LSTM], ASKED, LSTM.trees, CPU)
+    np.testing.assert_array_equal(found.heads, whole.heads)
+    for own, expected in zip(found.marginals, whole.marginals, strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-5)
+    most -= 1
+    with pytest.raises(TrainingError, match="one sentence does not fit the GPU's memory"):
+        teaching.ask([LSTM], ASKED, LSTM.trees, CPU)
 
 
 def test_answers_are_padded_with_zeros() -> None:

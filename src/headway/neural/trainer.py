@@ -33,7 +33,7 @@ from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
 from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
-from headway.neural.batching import Annotated, batch_of
+from headway.neural.batching import Annotated, as_many_as_fit, batch_of
 from headway.neural.encoders.lstm import LstmEncoder
 from headway.neural.encoders.transformer import Folder, TransformerEncoder
 from headway.neural.fitting import Fitting, State, flat, unflat
@@ -113,7 +113,7 @@ def train_neural_from_rules(data: TrainingData, rules: Rules, settings: Settings
 
 def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: Run) -> NeuralModel:
     device = device_of(settings)
-    with deterministic():
+    with deterministic(), _memory_reported():
         teachers = [] if settings.teacher is None else teachers_of(settings.teacher)
         prepared = prepare(data, settings, device, rules=rules, teachers=teachers)
         fitted = fit(prepared, settings, run, device)
@@ -166,7 +166,9 @@ def found_by(
 ) -> Found:
     """What the network finds for sentences, with the probabilities that a temperature gives."""
     data = annotated(sentences, prepared.reader, prepared.tasks)
-    return find(prepared.network, data, trees, device, _LARGER * prepared.sizes.batch, temperature)
+    return as_many_as_fit(
+        lambda most: find(prepared.network, data, trees, device, most, temperature), _LARGER * prepared.sizes.batch
+    )
 
 
 @torch.no_grad()
@@ -174,11 +176,14 @@ def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -
     """The number that arc scores are divided by for the development trees to be most likely."""
     from scipy.optimize import minimize_scalar
 
-    assert prepared.dev is not None
-    scored = []
-    for which in groups_by_size(prepared.dev.reading.sizes, _LARGER * prepared.sizes.batch):
-        batch = batch_of(prepared.dev, which, device)
-        scored.append((prepared.network(batch.inputs).arcs, batch.heads, batch.lengths))
+    dev = prepared.dev
+    assert dev is not None
+
+    def arc_scores(most: int) -> list[tuple[torch.Tensor, ...]]:
+        parts = (batch_of(dev, which, device) for which in groups_by_size(dev.reading.sizes, most))
+        return [(prepared.network(batch.inputs).arcs, batch.heads, batch.lengths) for batch in parts]
+
+    scored = as_many_as_fit(arc_scores, _LARGER * prepared.sizes.batch)
 
     def loss(exponent: float) -> float:
         total = 0.0
@@ -327,10 +332,13 @@ def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) 
 
 
 def _dev_scores(fitting: Fitting, prepared: Prepared, trees: TreeClass, device: torch.device) -> Scores | None:
-    if prepared.dev is None or prepared.counted is None:
+    dev, counted = prepared.dev, prepared.counted
+    if dev is None or counted is None:
         return None
     with averaged(fitting):
-        return scores_of(fitting.network, prepared.dev, prepared.counted, trees, device, _LARGER * prepared.sizes.batch)
+        return as_many_as_fit(
+            lambda most: scores_of(fitting.network, dev, counted, trees, device, most), _LARGER * prepared.sizes.batch
+        )
 
 
 @contextmanager
@@ -403,6 +411,17 @@ def deterministic() -> Iterator[None]:
         torch.use_deterministic_algorithms(before[0])
         memory.fill_uninitialized_memory = filled
         torch.set_float32_matmul_precision(before[1])
+
+
+@contextmanager
+def _memory_reported() -> Iterator[None]:
+    """One sentence where smaller batches do not help: the weights alone are too many."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise TrainingError(
+            "the network does not fit the GPU's memory; take a smaller encoder, or train with --device cpu"
+        ) from None
 
 
 def device_of(settings: Settings) -> torch.device:
