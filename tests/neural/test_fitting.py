@@ -84,6 +84,17 @@ def test_the_same_twice() -> None:
     assert not same(fitted(settings()), fitted(settings(seed=1)))
 
 
+def test_torch_is_left_as_it_was() -> None:
+    """What a program draws and how it multiplies does not depend on a parser that was trained in between."""
+    torch.manual_seed(5)
+    expected, before = torch.rand(3), torch.get_float32_matmul_precision()
+    torch.manual_seed(5)
+    fitted(settings(epochs=1))
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_float32_matmul_precision() == before
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 @pytest.mark.parametrize("labels", ["after", "none"])
 def test_an_interrupted_training_goes_on(tmp_path: Path, labels: str) -> None:
     """Also where some weights learn nothing."""

@@ -397,16 +397,18 @@ def about(settings: Settings, fitted: Fitted, data: TrainingData, **more: Any) -
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """The same results from the same seed, on the same device."""
+    """The same results from the same seed, on the same device; torch is left as it was, its random numbers, too."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
     memory: Any = torch.utils.deterministic
     filled = memory.fill_uninitialized_memory
+    gpus = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     torch.use_deterministic_algorithms(True)
     memory.fill_uninitialized_memory = False  # a kernel for each array, and nothing reads them
     torch.set_float32_matmul_precision("high")
     try:
-        yield
+        with torch.random.fork_rng(gpus):
+            yield
     finally:
         torch.use_deterministic_algorithms(before[0])
         memory.fill_uninitialized_memory = filled
