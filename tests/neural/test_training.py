@@ -62,6 +62,7 @@ def test_tags_may_be_given(tmp_path: Path) -> None:
     assert parser.needs_tags
     found = parser.parse(treebank(1)[0])
     assert set(found.labels[1:]) == {"_"}
+    assert [set(scores) for scores in parser.model.about["rounding"].values()] == [{"uas"}, {"uas"}]
 
 
 def test_a_checkpoint_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

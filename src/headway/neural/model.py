@@ -397,11 +397,12 @@ def _encoder_row(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _rounding_rows(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What weights of one byte cost on the development treebank; nothing where the file does not say."""
     try:
-        scores = [about["rounding"][name] for name in _ROUNDED]
-        shown = [f"{n} {own['uas']:.2f} / {own['las']:.2f}" for n, own in zip(_ROUNDED, scores, strict=True)]
+        found = {name: about["rounding"][name] for name in _ROUNDED}
+        kinds = ("uas", "las") if all("las" in own for own in found.values()) else ("uas",)
+        shown = [f"{name} {' / '.join(f'{own[kind]:.2f}' for kind in kinds)}" for name, own in found.items()]
     except (LookupError, TypeError, ValueError):
         return ()
-    return (("UAS / LAS on dev", ", ".join(shown)),)
+    return ((f"{' / '.join(kinds).upper()} on dev", ", ".join(shown)),)
 
 
 def cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:

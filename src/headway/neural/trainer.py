@@ -155,10 +155,11 @@ def model_of(
 
 
 def attachment(model: NeuralModel, dev: Sequence[Sentence], run: Run) -> dict[str, float]:
-    """UAS and LAS of a model on development trees, without punctuation."""
+    """UAS of a model on development trees, without punctuation, and LAS if it finds labels."""
     found = zip(dev, model.predict(dev, Options(), run.executor), strict=True)
     scores = evaluate(dev, [own.with_tree(tree.heads, tree.labels or own.labels) for own, tree in found])
-    return {"uas": scores.uas_no_punct, "las": scores.las_no_punct}
+    las = {"las": scores.las_no_punct} if model.tasks.labels else {}
+    return {"uas": scores.uas_no_punct, **las}
 
 
 def found_by(
