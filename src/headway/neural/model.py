@@ -205,7 +205,7 @@ class NeuralModel:
             scores.shape[:2] == (batch, nodes) for name, scores in found.items() if name != MIDDLE
         )
         if not fits or (width and found["tags"].shape[2] != width):
-            raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+            raise misshapen()
         return found
 
     def _predicted(
@@ -286,9 +286,9 @@ class NeuralModel:
         )
         names = self.tasks.labels
         if scores.shape != (len(rows), len(names)):
-            raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+            raise misshapen()
         if not np.isfinite(scores).all():
-            raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+            raise labels_not_finite()
         return mask_labels(scores.astype(np.float64), heads, names, self.roots)
 
     def _values(self, scores: NDArray[np.float32]) -> dict[str, Ints]:
@@ -403,6 +403,16 @@ def _rounding_rows(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     except (LookupError, TypeError, ValueError):
         return ()
     return ((f"{' / '.join(kinds).upper()} on dev", ", ".join(shown)),)
+
+
+def misshapen() -> ArchiveError:
+    """The error of a network that does not go with the rest of its model."""
+    return ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+
+
+def labels_not_finite() -> ArchiveError:
+    """The error of a network among whose label scores are some that say nothing."""
+    return ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
 
 
 def cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:
