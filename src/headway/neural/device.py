@@ -20,14 +20,14 @@ from torch import Tensor
 
 from headway.archive import Archive
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import ArgumentError
+from headway.errors import ArgumentError, ScoresError
 from headway.inference import TreeDistribution
 from headway.inference.batch import one_sentence
 from headway.models.constraints import Constraints, allowed_arcs
 from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import possible_labels
-from headway.neural.model import NeuralModel, cells, labels_not_finite, misshapen
+from headway.neural.model import NeuralModel, cells, misshapen, not_finite
 from headway.neural.reading import Inputs, Reading, groups_by_size
 from headway.neural.sentence_ends import MIDDLE, SentenceEnds, signals_of
 from headway.neural.sentence_temperature import HIGHEST, LOWEST, SentenceTemperature
@@ -206,7 +206,10 @@ class DeviceModel:
             if allowed is not None:
                 arcs = arcs.masked_fill(~self._sent(allowed), -torch.inf)
             trees = DeviceTrees(arcs, self._sent(lengths), **self.trees._asdict(), validate_args=False)
-            heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
+            try:
+                heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
+            except ScoresError:  # of the host's kernels; what a GPU gives is looked at when it has arrived
+                raise not_finite("arcs") from None
             labels, shares = self._labels(found, heads, rows, words)
             chosen = torch.stack([heads, labels, *self._values(found, rows, words)])
         coming = _coming(arcs), _coming(chosen.int()), _coming(shares)
@@ -249,8 +252,10 @@ class DeviceModel:
     def _predictions(self, forms: Sequence[str], batch: _Batch) -> Iterator[Prediction]:
         tasks = self.model.tasks
         heads, numbers, *values = batch.chosen
+        if not batch.arcs.max(initial=0.0) < np.inf:  # nor is nan; arcs that are ruled out have -inf
+            raise not_finite("arcs")
         if self.labels is not None and not np.isfinite(batch.shares).all():
-            raise labels_not_finite()
+            raise not_finite("labels")
         chosen = ChosenLabels(numbers, batch.shares)
         columns = self.model.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
         for b, (start, end) in enumerate(pairwise(accumulate(batch.lengths.tolist(), initial=0))):

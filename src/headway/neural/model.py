@@ -206,6 +206,8 @@ class NeuralModel:
         )
         if not fits or (width and found["tags"].shape[2] != width):
             raise misshapen()
+        if not np.isfinite(found["arcs"]).all():
+            raise not_finite("arcs")
         return found
 
     def _predicted(
@@ -288,7 +290,7 @@ class NeuralModel:
         if scores.shape != (len(rows), len(names)):
             raise misshapen()
         if not np.isfinite(scores).all():
-            raise labels_not_finite()
+            raise not_finite("labels")
         return mask_labels(scores.astype(np.float64), heads, names, self.roots)
 
     def _values(self, scores: NDArray[np.float32]) -> dict[str, Ints]:
@@ -410,9 +412,9 @@ def misshapen() -> ArchiveError:
     return ArchiveError("the network of the model gives scores of another shape than it should; save it again")
 
 
-def labels_not_finite() -> ArchiveError:
-    """The error of a network among whose label scores are some that say nothing."""
-    return ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+def not_finite(what: str) -> ArchiveError:
+    """The error of a network among whose scores of arcs or labels are some that say nothing."""
+    return ArchiveError(f"the network of the model gives {what} scores that are not finite; save it again")
 
 
 def cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:
