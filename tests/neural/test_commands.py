@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 from headway import Parser, Sentence
 from headway.evaluation import evaluate
-from headway.neural import trainer
+from headway.neural import preparation
 from headway.neural.batching import batch_of
 from headway.neural.losses import LOSSES
 from headway.neural.network import Outputs
@@ -32,8 +32,8 @@ NETWORK = ("--model", "neural", "--device", "cpu", "--rate", "0.01", "--dropout"
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_smoothing_spreads_a_share_of_each_target() -> None:
     """Over all values of a task; words that are taught nothing have no part in it."""
     data = TrainingData(treebank(6))
     chosen = settings(smoothing=0.3)
-    prepared = trainer.prepare(data, chosen, torch.device("cpu"))
+    prepared = preparation.prepare(data, chosen, torch.device("cpu"))
     assert prepared.sizes.smoothing == 0.3
     batch = batch_of(prepared.train, np.arange(6), torch.device("cpu"))
     network = prepared.network.eval()

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from headway import Sentence
 from headway.arrays import TreeClass
 from headway.errors import TrainingError
-from headway.neural import fitting, trainer
+from headway.neural import fitting, preparation, trainer
 from headway.neural.batching import batch_of, batches
 from headway.neural.losses import LOSSES
 from headway.neural.losses import entropy as entropies
@@ -60,8 +60,8 @@ def treebank(count: int = 24, seed: int = 0) -> list[Sentence]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 def settings(**more: object) -> Settings:
@@ -71,7 +71,7 @@ def settings(**more: object) -> Settings:
 def fitted(chosen: Settings, checkpoint: Path | None = None, data: TrainingData | None = None) -> trainer.Fitted:
     data = data or TrainingData(treebank(), treebank(8, 1))
     with trainer.deterministic():
-        prepared = trainer.prepare(data, chosen, CPU)
+        prepared = preparation.prepare(data, chosen, CPU)
         return trainer.fit(prepared, chosen, Run.of(1, None, checkpoint), CPU)
 
 
@@ -109,7 +109,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, labels: str) -> None:
 def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that is out of memory once, as a batch in pieces sees it."""
     chosen = settings(dropout=0.0)
-    prepared = trainer.prepare(TrainingData(treebank()), chosen, CPU)
+    prepared = preparation.prepare(TrainingData(treebank()), chosen, CPU)
     objective = TreeObjective(prepared.train, chosen.trees, LOSSES["loglinear"], prepared.sizes)
     own = fitting.Fitting(prepared.network.eval(), [objective], prepared.sizes, CPU)
     which = [np.arange(10)]
@@ -152,11 +152,11 @@ def little_memory(cells: int) -> Iterator[None]:
 def test_development_trees_are_scored_in_smaller_batches_where_memory_is_short() -> None:
     data, chosen = TrainingData(treebank(), treebank(8, 1)), settings()
     with trainer.deterministic():
-        prepared = trainer.prepare(data, chosen, CPU)
+        prepared = preparation.prepare(data, chosen, CPU)
         whole = trainer.fit(prepared, chosen, Run(), CPU)
         temperature = trainer.temperature_of(prepared, chosen.trees, CPU)
         found = trainer.found_by(prepared, data.dev or (), chosen.trees, CPU, temperature)
-        prepared = trainer.prepare(data, chosen, CPU)
+        prepared = preparation.prepare(data, chosen, CPU)
         with little_memory(7):  # the longest sentence has five words
             assert trainer.fit(prepared, chosen, Run(), CPU).history == whole.history
             assert trainer.temperature_of(prepared, chosen.trees, CPU) == pytest.approx(temperature, rel=1e-4)
@@ -164,7 +164,7 @@ def test_development_trees_are_scored_in_smaller_batches_where_memory_is_short()
             np.testing.assert_array_equal(narrow.heads, found.heads)
             np.testing.assert_allclose(narrow.probabilities, found.probabilities, atol=1e-5)
         with little_memory(4), pytest.raises(TrainingError, match="one sentence does not fit the GPU's memory"):
-            trainer.fit(trainer.prepare(data, chosen, CPU), chosen, Run(), CPU)
+            trainer.fit(preparation.prepare(data, chosen, CPU), chosen, Run(), CPU)
 
 
 def test_a_network_that_does_not_fit_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_text_is_made_certain() -> None:
         chosen = settings(epochs=20, entropy_weight=weight)
         data = TrainingData(treebank(4), text=text)
         with trainer.deterministic():
-            prepared = trainer.prepare(data, chosen, CPU)
+            prepared = preparation.prepare(data, chosen, CPU)
             found = trainer.fit(prepared, chosen, Run(), CPU)
         prepared.network.load_state_dict(found.weights)
         prepared.network.eval()
@@ -285,10 +285,10 @@ def test_trees_of_another_class_do_not_move_the_temperature() -> None:
     two_roots = dev[0].with_tree(np.where(np.arange(len(dev[0]) + 1) == 0, -1, 0), dev[0].labels)
     chosen = settings(epochs=3)
     with trainer.deterministic():
-        prepared = trainer.prepare(TrainingData(trees, dev), chosen, CPU)
+        prepared = preparation.prepare(TrainingData(trees, dev), chosen, CPU)
         prepared.network.load_state_dict(trainer.fit(prepared, chosen, Run(), CPU).weights)
         prepared.network.eval()
-        more = replace(prepared, dev=trainer.annotated([*dev, two_roots], prepared.reader, prepared.tasks))
+        more = replace(prepared, dev=preparation.annotated([*dev, two_roots], prepared.reader, prepared.tasks))
         one, two = (trainer.temperature_of(each, chosen.trees, CPU) for each in (prepared, more))
     assert 0.06 < one < 10
     assert two == pytest.approx(one, rel=1e-3)

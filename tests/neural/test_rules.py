@@ -28,7 +28,7 @@ from headway.learning.choices import Criterion
 from headway.learning.generalized_expectation import GeneralizedExpectation
 from headway.learning.structures import Trees
 from headway.models.arc_scorer import ArcScorer
-from headway.neural import trainer
+from headway.neural import preparation
 from headway.neural.batching import Annotated, batch_of
 from headway.neural.network import Outputs
 from headway.neural.rules_objective import RulesObjective
@@ -253,8 +253,8 @@ target = [0.95, 1.0]
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 def constrained(text: list[Sentence], rules: str = TOY, **more: Any) -> Parser:

@@ -21,7 +21,7 @@ from headway.archive import Archive, save_archive
 from headway.arrays import TreeClass
 from headway.errors import HeadwayError, TrainingError
 from headway.models.protocol import Options, Prediction
-from headway.neural import teaching, trainer
+from headway.neural import preparation, teaching, trainer
 from headway.neural.losses import taught
 from headway.neural.model import NeuralModel
 from headway.neural.targets import UNTAUGHT
@@ -171,8 +171,8 @@ def test_two_teachers_give_the_mean_and_the_tree_with_its_largest_sum() -> None:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 # Words that no tree has, and a teacher of random weights that is rather certain: only its answers lead to what it says.
@@ -219,7 +219,7 @@ def test_a_pupil_comes_near_to_its_teacher(teacher: str) -> None:
 
 def test_without_text_a_teacher_is_asked_about_the_trees() -> None:
     data, settings = TrainingData(treebank(), text=[]), Settings(model="neural").complete()
-    prepared = trainer.prepare(data, settings, CPU, teachers=[TEACHER])
+    prepared = preparation.prepare(data, settings, CPU, teachers=[TEACHER])
     assert prepared.text is not None
     for i, (sentence, own) in enumerate(zip(treebank(), predicted(TEACHER, treebank()), strict=True)):
         assert prepared.text.heads[i, : len(sentence) + 1].tolist() == own.heads.tolist()
@@ -248,7 +248,7 @@ def test_several_teachers_are_joined_by_a_plus(teacher: str, tmp_path: Path) -> 
         assert [one.temperature for one in teaching.teachers_of(models)] == temperatures
         names = trained(teacher=models, epochs=1).model.about["settings"]["teacher"]
         assert names == {both: "t.headway+surer.headway", str(plus): "with+plus.headway"}[models]
-    prepared: list[trainer.Prepared] = []
+    prepared: list[preparation.Prepared] = []
     with pytest.MonkeyPatch.context() as patch:
         of = trainer.prepare
         patch.setattr(trainer, "prepare", lambda *given, **more: prepared.append(of(*given, **more)) or prepared[-1])

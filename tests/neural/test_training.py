@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime")
 
 from headway import Parser, Sentence
 from headway.errors import ArchiveError, HeadwayError, TrainingError
-from headway.neural import trainer
+from headway.neural import preparation, trainer
 from headway.training.tuning import tune
 from tests.cli.conftest import run
 from tests.neural.test_fitting import SMALL, treebank
@@ -23,8 +23,8 @@ from tests.neural.tiny import CONFIGS, folder_of
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 def trained(**settings: Any) -> Parser:
