@@ -1,7 +1,7 @@
 """Words as numbers for an encoder that is trained from scratch: the word, its characters, tags where they are given.
 
-Numbers 0 and 1 are padding and what was not seen in training. Words seen once have a number too; training replaces
-words by the unknown one now and then, so that it knows what to do with those.
+Number 0 is padding, and 1 is what is not known: what was not seen in training, and words and lemmas seen there once.
+Training also replaces others by the unknown one now and then, so that the network knows what to do with it.
 """
 
 from __future__ import annotations
@@ -49,15 +49,14 @@ class LexiconReader:
         return ", ".join(f"{len(values)} {name}" for name, values in self.values.items())
 
     @classmethod
-    def learn(cls, sentences: Sequence[Sentence], *, tags: bool, rare: int = 1) -> LexiconReader:
-        """Number what occurs more than `rare` times among words, everything else of tags and characters."""
+    def learn(cls, sentences: Sequence[Sentence], *, tags: bool) -> LexiconReader:
+        """Number the words and lemmas that occur more than once, and all characters, tags and features."""
         counts = {name: Counter[str]() for name in (COLUMNS if tags else COLUMNS[:2])}
         for sentence in sentences:
             for name, column in _columns(sentence, counts):
                 counts[name].update(column)
-        often = {"words": rare, "lemmas": rare}
         kept = {
-            name: tuple(value for value, n in count.most_common() if n > often.get(name, 0))
+            name: tuple(value for value, n in count.most_common() if n > (name in ("words", "lemmas")))
             for name, count in counts.items()
         }
         return cls({name: values for name, values in kept.items() if len(values) > 1 or name in COLUMNS[:2]})
