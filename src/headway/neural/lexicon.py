@@ -78,8 +78,8 @@ class LexiconReader:
         columns: dict[str, NDArray[np.int64]] = {}
         for name, number in self._numbers.items():
             values = [value for sentence in sentences for value in _column(sentence, name)]
-            if name in ("characters", "feats"):
-                width = MOST_CHARACTERS if name == "characters" else _MOST_FEATS
+            if name in WIDTHS:
+                width = WIDTHS[name]
                 coded = {v: [number.get(part, UNKNOWN) for part in _parts(name, v)] for v in set(values)}
                 rows = padded([coded[value] for value in values], width)
                 column = np.zeros((len(sentences), nodes, width), np.int64)
@@ -126,7 +126,7 @@ def _columns(sentence: Sentence, names: Iterable[str]) -> Iterable[tuple[str, It
         values = _column(sentence, name)
         yield (
             name,
-            (part for value in values for part in _parts(name, value)) if name in ("characters", "feats") else values,
+            (part for value in values for part in _parts(name, value)) if name in WIDTHS else values,
         )
 
 
