@@ -47,6 +47,7 @@ from headway.neural.fitting import Fitting
 from headway.neural.losses import log_likelihood
 from headway.neural.network import Network
 from headway.neural.objectives import TreeObjective
+from headway.neural.preparation import Prepared, network_settings, prepare
 from headway.neural.reading import groups_by_size
 from headway.parallel import SERIAL
 from headway.torch import TreeDistribution
@@ -94,7 +95,7 @@ class SecondOrderObjective(TreeObjective):
         return first + loss.sum()
 
 
-def train(prepared: trainer.Prepared, trees: TreeClass, variant: str | None, device: torch.device) -> dict[str, Any]:
+def train(prepared: Prepared, trees: TreeClass, variant: str | None, device: torch.device) -> dict[str, Any]:
     """Fit the network, and leave it with the average of its weights; None is the first-order one."""
     network, sizes = prepared.network, prepared.sizes
     objective: TreeObjective = TreeObjective(prepared.train, trees, log_likelihood, sizes)
@@ -126,7 +127,7 @@ class Right:
 
 
 @torch.no_grad()
-def parse(prepared: trainer.Prepared, trees: TreeClass, counted: Any, second: bool, device: torch.device) -> Right:
+def parse(prepared: Prepared, trees: TreeClass, counted: Any, second: bool, device: torch.device) -> Right:
     """Decode the development sentences by arcs, and with each weight of the second-order scores."""
     data, network = prepared.dev, prepared.network
     assert data is not None
@@ -244,7 +245,7 @@ def run(given: Namespace) -> dict[str, Any]:
     parts = Parts.of(cell, Job(given.data, Path(), None, dev_only=True))
     dev = (parts.dev or [])[: given.limit]
     settings, more = settings_of(given, parts)
-    sizes = replace(trainer.network_settings(settings), **more)
+    sizes = replace(network_settings(settings), **more)
     device = trainer.device_of(settings)
     data = TrainingData(parts.train, dev, roots=parts.roots)
     figures: dict[str, Any] = {}
@@ -252,7 +253,7 @@ def run(given: Namespace) -> dict[str, Any]:
     with trainer.deterministic():
         plain = None
         for variant in (None, *given.variants):
-            prepared = trainer.prepare(data, settings, device, sizes)
+            prepared = prepare(data, settings, device, sizes)
             counted = prepared.dev.heads >= 0 if TREEBANKS[given.treebank].is_ud else prepared.counted
             trained = train(prepared, settings.trees, variant, device)
             right = parse(prepared, settings.trees, counted, variant is not None, device)

@@ -224,7 +224,7 @@ class Parser:
         tags = len(self.tagger.tags) if self.tagger else found.data.get("tags", 0)
         rows = (
             self._tags_row(tags),
-            ("raw text", "yes" if self.segmenter else "no: nothing to learn to split it from"),
+            ("raw text", self._raw_text()),
         )
         data = {**found.data, "tags": tags, "segmenter": self.segmenter is not None}
         return replace(found, rows=(*found.rows, *rows), data=data)
@@ -233,6 +233,11 @@ class Parser:
         if self._columns:
             return "tags", f"with the tree: {', '.join(sorted(self._columns))}"
         return "tagger", f"{tags} tags" if self.tagger else "none: trained on gold tags"
+
+    def _raw_text(self) -> str:
+        if self.segmenter is None:
+            return "no: nothing to learn to split it from"
+        return "no: its words would have no tags" if self.needs_tags else "yes"
 
     @property
     def _columns(self) -> frozenset[str]:

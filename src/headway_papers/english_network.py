@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
     from headway.neural.batching import Annotated
     from headway.neural.model import NeuralModel
+    from headway.neural.preparation import Prepared
     from headway.neural.teaching import Answers
-    from headway.neural.trainer import Fitted, Prepared
+    from headway.neural.trainer import Fitted
 
 Weights = dict[str, "torch.Tensor"]
 
@@ -111,6 +112,7 @@ def trained(
     from headway.neural import trainer
     from headway.neural.label_temperature import with_label_temperature
     from headway.neural.lemma_rules import with_lemma_rules
+    from headway.neural.preparation import prepare
     from headway.neural.sentence_ends_training import with_sentence_ends
     from headway_papers.english_temperatures import with_sentence_temperatures
 
@@ -119,7 +121,7 @@ def trained(
     device = trainer.device_of(Settings(model="neural"))
     with shared_gpu(say) if processes > 1 else nullcontext(), trainer.deterministic():
         settings = made.settings(sources.encoder, OF_PUPILS, {})
-        prepared = trainer.prepare(data, settings, device, teachers=made.teachers(processes, say))
+        prepared = prepare(data, settings, device, teachers=made.teachers(processes, say))
         pupils = made.pupils(prepared, processes, say)
         weights, count = best_mean(pupils, prepared, settings, device)
         say(f"en: the mean of {count} pupils")
@@ -191,11 +193,12 @@ class _Making:
         """Trained from the weights that all pupils begin with."""
         from headway.neural import trainer
         from headway.neural.fitting import flat
+        from headway.neural.preparation import prepare
 
         settings = self.settings(self.sources.encoder, OF_PUPILS, own)
         device = trainer.device_of(settings)
         with trainer.deterministic():
-            alone = trainer.prepare(self.data, settings, device)
+            alone = prepare(self.data, settings, device)
             sizes = replace(alone.sizes, seed=order)
             prepared = replace(alone, text=lesson.text, answers=lesson.answers, sizes=sizes)
             fitted = trainer.fit(prepared, settings, Run(), device)
@@ -224,6 +227,7 @@ def best_mean(
         prepared.network.load_state_dict(weights)
         most = 4 * prepared.sizes.batch
         scores = scores_of(prepared.network, prepared.dev, prepared.counted, settings.trees, device, most)
+        assert scores.las is not None
         found.append((scores.las, weights))
     best = max(range(len(found)), key=lambda i: found[i][0])
     return found[best][1], best + 1

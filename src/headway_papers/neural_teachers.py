@@ -26,10 +26,11 @@ def keep_teacher(
     Where there are development trees, they choose the pass and the temperature.
     """
     from headway.neural import trainer
+    from headway.neural.preparation import prepare
 
     alone, device = replace(data, text=()), trainer.device_of(settings)
     with trainer.deterministic():
-        prepared = trainer.prepare(alone, settings, device, sizes)
+        prepared = prepare(alone, settings, device, sizes)
         fitted = trainer.fit(prepared, settings, Run(show=show), device)
         prepared.network.load_state_dict(fitted.weights)
         prepared.network.eval()

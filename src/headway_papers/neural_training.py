@@ -173,13 +173,14 @@ def _network(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show)
     import torch
 
     from headway.neural import trainer
+    from headway.neural.preparation import prepare
     from headway.neural.teaching import teacher_of
 
     device, sizes = trainer.device_of(settings), _sizes(cell, job, settings)
     data = TrainingData(parts.train, parts.dev, roots=parts.roots)
     with trainer.deterministic():
         teachers = [teacher_of(job.model(teacher)) for teacher in cell.teachers]
-        prepared = trainer.prepare(data, settings, device, sizes, teachers=teachers)
+        prepared = prepare(data, settings, device, sizes, teachers=teachers)
         started = time.monotonic()
         fitted = trainer.fit(prepared, settings, Run(show=show), device)
         seconds = time.monotonic() - started
@@ -253,10 +254,10 @@ def _together(cell: Cell, job: Job, parts: Parts, settings: Settings, show: Show
 
 def _sizes(cell: Cell, job: Job, settings: Settings) -> NetworkSettings:
     """The usual ones of a network, with what the table of settings says."""
-    from headway.neural import trainer
+    from headway.neural.preparation import network_settings
 
     more = {name: value for name, value in cell.own_settings(quick=job.quick).items() if of_network(name)}
-    return replace(trainer.network_settings(settings), **more)
+    return replace(network_settings(settings), **more)
 
 
 def train_teacher(cell: Cell, job: Job, say: Say) -> float:

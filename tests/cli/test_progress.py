@@ -48,6 +48,26 @@ def test_training_on_a_terminal(monkeypatch: Any) -> None:
     assert "reading" not in last
 
 
+def test_the_time_that_is_left(monkeypatch: Any) -> None:
+    """By the mean pace of the passes that were made here; those before an interruption do not count."""
+    for passes, expected in (
+        ([(1, 30.0)], "up to 0:03:30 left"),
+        ([(1, 30.0), (2, 40.0)], "up to 0:02:00 left"),
+        ([(5, 100.0), (6, 110.0)], "up to 0:00:20 left"),
+        ([(5, 1.0), (1, 20.0)], "up to 0:02:20 left"),
+        ([(5, 100.0)], None),
+        ([(1, 30.0), (8, 40.0)], None),
+    ):
+        terminal = watched(monkeypatch)
+        with training_progress() as show:
+            assert show is not None
+            for number, seconds in passes:
+                show(Progress("network", number, 8, {"loss": 0.5}, None, seconds))
+        last = terminal.getvalue().split("network")[-1]
+        assert expected in last if expected else " left" not in last
+        assert "loss 0.5" in last
+
+
 def test_parsing_on_a_terminal(monkeypatch: Any, model: Path, test_file: Path) -> None:
     terminal = watched(monkeypatch)
     sentences = list(read_treebank(test_file))

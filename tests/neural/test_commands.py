@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 from headway import Parser, Sentence
 from headway.evaluation import evaluate
-from headway.neural import trainer
+from headway.neural import preparation
 from headway.neural.batching import batch_of
 from headway.neural.losses import LOSSES
 from headway.neural.network import Outputs
@@ -25,14 +25,15 @@ from headway.treebank import write_treebank
 from tests.cli.conftest import one_error, run
 from tests.neural.test_fitting import SMALL, settings, treebank
 from tests.neural.test_rules import TOY
+from tests.neural.tiny import folder_of
 
 NETWORK = ("--model", "neural", "--device", "cpu", "--rate", "0.01", "--dropout", "0.1")
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +67,19 @@ def about(model: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("learner", LOSSES)
 def test_every_learner_by_file(learner: str, trees: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
 
     def train(cls: Any, /, *args: Any, **keywords: Any) -> Parser:
-        given.update(keywords)
+        seen.update(keywords)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Parser, "train", classmethod(train))
     config = tmp_path / "settings.toml"
-    config.write_text(f'model = "neural"\nlearner = "{learner}"\nepochs = 9\nencoder-rate = 1e-4\n', encoding="utf-8")
+    given = {"model": "neural", "learner": learner, "epochs": 9, "encoder-rate": 1e-4}
+    given["encoder"] = folder_of("bert", tmp_path / "encoder").as_posix()
+    config.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in given.items()), encoding="utf-8")
     run("train", trees, "--config", config, "--epochs", 1, "-o", tmp_path / "m", status=130)
-    found = [given[name] for name in ("model", "learner", "epochs", "encoder_rate")]
+    found = [seen[name] for name in ("model", "learner", "epochs", "encoder_rate")]
     assert found == ["neural", learner, 1, 1e-4]
 
 
@@ -103,7 +106,7 @@ def test_smoothing_spreads_a_share_of_each_target() -> None:
     """Over all values of a task; words that are taught nothing have no part in it."""
     data = TrainingData(treebank(6))
     chosen = settings(smoothing=0.3)
-    prepared = trainer.prepare(data, chosen, torch.device("cpu"))
+    prepared = preparation.prepare(data, chosen, torch.device("cpu"))
     assert prepared.sizes.smoothing == 0.3
     batch = batch_of(prepared.train, np.arange(6), torch.device("cpu"))
     network = prepared.network.eval()
@@ -133,6 +136,7 @@ def test_smoothing_spreads_a_share_of_each_target() -> None:
         ("--learner margin --text TREES", "margin learns from trees alone; text beside them is for loglinear"),
         ("--entropy-weight 1", "entropy_weight is about text beside the trees"),
         ("--templates mcdonald2005", "templates is for linear models, not for the neural model"),
+        ("--encoder-rate 1e-3", "encoder_rate is for pretrained encoders, not for lstm; leave --encoder-rate out"),
         ("--c 2", "c is for linear models, not for the neural model; leave --c out"),
         ("--max-heads 3", "max_heads is for linear models, not for the neural model; leave --max-heads out"),
         ("--model arc --smoothing 0.1", "smoothing is for networks, not for the arc model; leave --smoothing out"),

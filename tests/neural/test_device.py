@@ -24,7 +24,7 @@ from headway.neural.device import DeviceModel
 from headway.neural.torch_session import TorchSession
 from headway.parallel import SERIAL
 from tests.cli.conftest import run
-from tests.neural.tiny import NAMES, model_of, network_of, sentence_of, sentences, torch_outputs
+from tests.neural.tiny import NAMES, exported, model_of, network_of, sentence_of, sentences, torch_outputs
 
 TREES = sentences()
 CPU = torch.device("cpu")
@@ -185,6 +185,20 @@ def test_devices_that_are_not_there(tmp_path, monkeypatch):
     text.write_text(Sentence.from_words(["the", "dog"]).to_conllu())
     assert "dog" in run("parse", tmp_path / "m.headway", text, "--device", "auto").output
     assert "no GPU" in run("parse", tmp_path / "m.headway", text, "--device", "cuda", status=1).output
+
+
+@pytest.mark.parametrize("what", ["arcs", "labels"])
+def test_scores_that_are_not_finite_are_one_sentence(what):
+    """On ONNX Runtime and on torch; each weight of the network is finite."""
+    reader, tasks, network = network_of("lstm", TREES)
+    with torch.no_grad():
+        roles = [getattr(network, f"{what[:-1]}_{role}") for role in ("heads", "modifiers")]
+        for weights in (getattr(network, what), *(role.linear.weight for role in roles)):
+            weights *= 1e15
+    model = exported(reader, tasks, network)
+    for each in (model, DeviceModel.of(model, CPU)):
+        with pytest.raises(ArchiveError, match=f"gives {what} scores that are not finite; save it again"):
+            each.predict(given("lstm"), Options(), SERIAL)
 
 
 def test_damaged_graphs_are_one_sentence():

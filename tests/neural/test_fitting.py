@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +14,15 @@ torch = pytest.importorskip("torch")
 
 from headway import Sentence
 from headway.arrays import TreeClass
-from headway.neural import fitting, trainer
+from headway.errors import TrainingError
+from headway.neural import fitting, preparation, trainer
 from headway.neural.batching import batch_of, batches
 from headway.neural.losses import LOSSES
 from headway.neural.losses import entropy as entropies
+from headway.neural.network import Network, Outputs
 from headway.neural.objectives import TreeObjective
 from headway.neural.reading import groups_by_size
+from headway.neural.scoring import Scores
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
 from headway.training.stages import Run
@@ -55,8 +60,8 @@ def treebank(count: int = 24, seed: int = 0) -> list[Sentence]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 def settings(**more: object) -> Settings:
@@ -66,7 +71,7 @@ def settings(**more: object) -> Settings:
 def fitted(chosen: Settings, checkpoint: Path | None = None, data: TrainingData | None = None) -> trainer.Fitted:
     data = data or TrainingData(treebank(), treebank(8, 1))
     with trainer.deterministic():
-        prepared = trainer.prepare(data, chosen, CPU)
+        prepared = preparation.prepare(data, chosen, CPU)
         return trainer.fit(prepared, chosen, Run.of(1, None, checkpoint), CPU)
 
 
@@ -77,6 +82,17 @@ def same(a: trainer.Fitted, b: trainer.Fitted) -> bool:
 def test_the_same_twice() -> None:
     assert same(fitted(settings()), fitted(settings()))
     assert not same(fitted(settings()), fitted(settings(seed=1)))
+
+
+def test_torch_is_left_as_it_was() -> None:
+    """What a program draws and how it multiplies does not depend on a parser that was trained in between."""
+    torch.manual_seed(5)
+    expected, before = torch.rand(3), torch.get_float32_matmul_precision()
+    torch.manual_seed(5)
+    fitted(settings(epochs=1))
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_float32_matmul_precision() == before
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 @pytest.mark.parametrize("labels", ["after", "none"])
@@ -93,7 +109,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, labels: str) -> None:
 def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that is out of memory once, as a batch in pieces sees it."""
     chosen = settings(dropout=0.0)
-    prepared = trainer.prepare(TrainingData(treebank()), chosen, CPU)
+    prepared = preparation.prepare(TrainingData(treebank()), chosen, CPU)
     objective = TreeObjective(prepared.train, chosen.trees, LOSSES["loglinear"], prepared.sizes)
     own = fitting.Fitting(prepared.network.eval(), [objective], prepared.sizes, CPU)
     which = [np.arange(10)]
@@ -116,6 +132,102 @@ def test_pieces_give_the_gradient_of_the_whole(monkeypatch: pytest.MonkeyPatch) 
     own.pieces = 1
     own._step(which)
     assert own.pieces == 4
+
+
+@contextmanager
+def little_memory(cells: int) -> Iterator[None]:
+    """A GPU on which a network reads no more than so many words at once, padding included, when it does not learn."""
+    forward = Network.forward
+
+    def narrow(network: Network, inputs: Mapping[str, torch.Tensor]) -> Outputs:
+        if not network.training and inputs["words"][:, 1:].numel() > cells:
+            raise torch.OutOfMemoryError
+        return forward(network, inputs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Network, "forward", narrow)
+        yield
+
+
+def test_development_trees_are_scored_in_smaller_batches_where_memory_is_short() -> None:
+    data, chosen = TrainingData(treebank(), treebank(8, 1)), settings()
+    with trainer.deterministic():
+        prepared = preparation.prepare(data, chosen, CPU)
+        whole = trainer.fit(prepared, chosen, Run(), CPU)
+        temperature = trainer.temperature_of(prepared, chosen.trees, CPU)
+        found = trainer.found_by(prepared, data.dev or (), chosen.trees, CPU, temperature)
+        prepared = preparation.prepare(data, chosen, CPU)
+        with little_memory(7):  # the longest sentence has five words
+            assert trainer.fit(prepared, chosen, Run(), CPU).history == whole.history
+            assert trainer.temperature_of(prepared, chosen.trees, CPU) == pytest.approx(temperature, rel=1e-4)
+            narrow = trainer.found_by(prepared, data.dev or (), chosen.trees, CPU, temperature)
+            np.testing.assert_array_equal(narrow.heads, found.heads)
+            np.testing.assert_allclose(narrow.probabilities, found.probabilities, atol=1e-5)
+        with little_memory(4), pytest.raises(TrainingError, match="one sentence does not fit the GPU's memory"):
+            trainer.fit(preparation.prepare(data, chosen, CPU), chosen, Run(), CPU)
+
+
+def test_a_network_that_does_not_fit_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", never)
+    with pytest.raises(TrainingError, match="does not fit the GPU's memory; take a smaller encoder"):
+        trainer.train_neural_model(TrainingData(treebank()), settings(), Run())
+
+
+def passes(monkeypatch: pytest.MonkeyPatch, scores: list[Scores], **more: object) -> tuple[trainer.Fitted, list[float]]:
+    """A training whose passes are scored so, and the first averaged weight after each of them."""
+    given, seen = iter(scores), []
+
+    def next_scores(network: torch.nn.Module, *_: object) -> Scores:
+        seen.append(float(next(network.parameters()).detach()[0]))
+        return next(given)
+
+    monkeypatch.setattr(trainer, "scores_of", next_scores)
+    return fitted(settings(epochs=len(scores), **more)), seen
+
+
+@pytest.mark.parametrize(
+    ("las", "uas", "best"),
+    [
+        (
+            [0.0, 1.0, 3.0, 2.0],
+            [30.0, 20.0, 10.0, 40.0],
+            3,
+        ),  # no label is right at first, and a pass is no better for it
+        ([0.0, 0.0, 0.0, 0.0], [30.0, 20.0, 40.0, 10.0], 3),
+        ([None, None, None, None], [30.0, 20.0, 40.0, 10.0], 3),
+        ([5.0, 5.0, 5.0, 4.0], [1.0, 2.0, 3.0, 4.0], 1),
+    ],
+)
+def test_the_pass_with_the_best_score_is_kept(
+    las: list[float | None], uas: list[float], best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, seen = passes(monkeypatch, [Scores(u, each, {}) for u, each in zip(uas, las, strict=True)])
+    assert found.best_pass == best
+    assert float(next(iter(found.weights.values()))[0]) == seen[best - 1]
+    assert len(set(seen)) == 4
+
+
+def test_training_stops_when_no_pass_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [Scores(50.0, each, {}) for each in (1.0, 3.0, 2.0, 3.0, 2.0, 9.0)]
+    found, _ = passes(monkeypatch, scores, patience=3)
+    assert [entry["las"] for entry in found.history] == [1.0, 3.0, 2.0, 3.0, 2.0]
+    assert found.best_pass == 2
+
+
+@pytest.mark.parametrize("unlabelled", ["pupil", "dev"])
+def test_without_labels_there_is_no_labelled_score(unlabelled: str) -> None:
+    """Whether the network finds none or the development trees have none."""
+    dev = treebank(8, 1)
+    if unlabelled == "dev":
+        dev = [each.with_tree(each.heads, [None, *["_"] * len(each)]) for each in dev]
+    chosen = settings(epochs=12, labels="none" if unlabelled == "pupil" else "after")
+    found = fitted(chosen, data=TrainingData(treebank(), dev))
+    assert {entry["las"] for entry in found.history} == {None}
+    scores = [entry["dev"] for entry in found.history]
+    assert found.best_pass == 1 + scores.index(max(scores)) > 1
 
 
 @pytest.mark.parametrize("learner", LOSSES)
@@ -148,7 +260,7 @@ def test_text_is_made_certain() -> None:
         chosen = settings(epochs=20, entropy_weight=weight)
         data = TrainingData(treebank(4), text=text)
         with trainer.deterministic():
-            prepared = trainer.prepare(data, chosen, CPU)
+            prepared = preparation.prepare(data, chosen, CPU)
             found = trainer.fit(prepared, chosen, Run(), CPU)
         prepared.network.load_state_dict(found.weights)
         prepared.network.eval()
@@ -173,10 +285,10 @@ def test_trees_of_another_class_do_not_move_the_temperature() -> None:
     two_roots = dev[0].with_tree(np.where(np.arange(len(dev[0]) + 1) == 0, -1, 0), dev[0].labels)
     chosen = settings(epochs=3)
     with trainer.deterministic():
-        prepared = trainer.prepare(TrainingData(trees, dev), chosen, CPU)
+        prepared = preparation.prepare(TrainingData(trees, dev), chosen, CPU)
         prepared.network.load_state_dict(trainer.fit(prepared, chosen, Run(), CPU).weights)
         prepared.network.eval()
-        more = replace(prepared, dev=trainer.annotated([*dev, two_roots], prepared.reader, prepared.tasks))
+        more = replace(prepared, dev=preparation.annotated([*dev, two_roots], prepared.reader, prepared.tasks))
         one, two = (trainer.temperature_of(each, chosen.trees, CPU) for each in (prepared, more))
     assert 0.06 < one < 10
     assert two == pytest.approx(one, rel=1e-3)

@@ -197,6 +197,33 @@ def test_a_tokenizer_of_another_encoder(path: Path) -> None:
     assert "has none of [CLS], <s>" in refused(path)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_padding_is_what_the_encoder_does_not_look_at(name: str, tmp_path: Path) -> None:
+    """As the configuration says, or else the tokenizer, if the encoder agrees."""
+    path = folder_of(name, tmp_path)
+    tokenizer = json.loads((path / "tokenizer.json").read_text())
+    config = {key: value for key, value in CONFIGS[name].items() if key != "pad_token_id"}
+    (path / "config.json").write_text(json.dumps(config))
+    if name == "roberta":
+        said = "tokenizer.json pads with the number 1, and config.json has no pad_token_id; write it there"
+        assert said in refused(path)
+    else:
+        _used(path)
+    own = CONFIGS[name]["pad_token_id"]
+    for number in (own, own + 2):  # of the tokenizer's, as if it were made for something else
+        vocabulary = tokenizer["model"]["vocab"]
+        other = next(piece for piece, there in vocabulary.items() if there == number)
+        vocabulary["[PAD]"], vocabulary[other] = number, vocabulary["[PAD]"]
+        (path / "tokenizer.json").write_text(json.dumps(tokenizer))
+        (path / "config.json").write_text(json.dumps(CONFIGS[name]))
+        folder = Folder.open(path)
+        reader, encoder = folder.reader(), TransformerEncoder(folder.config).model
+        assert reader.padding == encoder.padding == own
+        (path / "config.json").write_text(json.dumps(config))
+        if number != own:
+            assert f"pads with the number {number}, and config.json has no pad_token_id" in refused(path)
+
+
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     assert "has no config.json" in refused(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")

@@ -28,7 +28,7 @@ from headway.learning.choices import Criterion
 from headway.learning.generalized_expectation import GeneralizedExpectation
 from headway.learning.structures import Trees
 from headway.models.arc_scorer import ArcScorer
-from headway.neural import trainer
+from headway.neural import preparation
 from headway.neural.batching import Annotated, batch_of
 from headway.neural.network import Outputs
 from headway.neural.rules_objective import RulesObjective
@@ -213,6 +213,24 @@ def test_batches_have_parts_of_the_gradient() -> None:
     assert changed.tolist() == [True, False, True, False, False]
 
 
+def test_the_first_look_takes_fewer_sentences_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective, network = posed(CLASSES[1], "kl")
+    objective.look(network, CPU)  # type: ignore[arg-type]
+    whole, forward = objective.memory["matches"].copy(), Given.forward
+    objective.memory["matches"][:] = 0.0
+
+    def narrow(self: Given, inputs: dict[str, torch.Tensor]) -> Outputs:
+        if len(inputs["rows"]) > 1:
+            raise torch.OutOfMemoryError
+        return forward(self, inputs)
+
+    monkeypatch.setattr(Given, "forward", narrow)
+    with pytest.raises(torch.OutOfMemoryError):
+        network(batch_of(objective.data, np.arange(2), CPU).inputs)
+    objective.look(network, CPU)  # type: ignore[arg-type]
+    np.testing.assert_allclose(objective.memory["matches"], whole, rtol=1e-12)
+
+
 TOY = """
 [[rule]]
 head = "NOUN"
@@ -235,8 +253,8 @@ target = [0.95, 1.0]
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 def constrained(text: list[Sentence], rules: str = TOY, **more: Any) -> Parser:

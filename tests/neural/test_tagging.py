@@ -50,6 +50,12 @@ def test_the_loss_and_its_gradient_are_the_sum_over_the_tasks(smoothing):
         torch.testing.assert_close(own, expected)
 
 
+def test_features_whose_names_are_nearly_alike():
+    sizes = {"feats:a.b": 2, "feats:a_b": 5, "feats:a..b": 3}
+    found, _ = Tagger(6, sizes)(torch.randn(1, 2, 6))
+    assert {name: scores.shape[2] for name, scores in found.items()} == sizes
+
+
 @pytest.mark.parametrize("sizes", [{}, {"lemmas": 70}, {"upos": 4}])
 def test_tasks_of_one_kind_only(sizes):
     tagger = Tagger(6, sizes)

@@ -21,10 +21,11 @@ from headway.archive import Archive, save_archive
 from headway.arrays import TreeClass
 from headway.errors import HeadwayError, TrainingError
 from headway.models.protocol import Options, Prediction
-from headway.neural import teaching, trainer
+from headway.neural import preparation, teaching, trainer
 from headway.neural.losses import taught
 from headway.neural.model import NeuralModel
 from headway.neural.targets import UNTAUGHT
+from headway.neural.torch_session import TorchSession
 from headway.parallel import SERIAL
 from headway.training.data import TrainingData
 from headway.training.settings import Settings
@@ -113,6 +114,25 @@ def test_one_teacher_says_what_it_says_itself(
         assert model.tasks.columns(sentence.forms, values) == own.columns
 
 
+def test_teachers_are_asked_less_at_once_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, run_graph, most = teaching.ask([LSTM], ASKED, LSTM.trees, CPU), TorchSession.run, 0
+
+    def narrow(session: TorchSession, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        if "words" in inputs and inputs["words"][:, 1:].numel() > most:
+            raise torch.OutOfMemoryError
+        return run_graph(session, inputs)
+
+    monkeypatch.setattr(TorchSession, "run", narrow)
+    most = max(map(len, ASKED))
+    found = teaching.ask([LSTM], ASKED, LSTM.trees, CPU)
+    np.testing.assert_array_equal(found.heads, whole.heads)
+    for own, expected in zip(found.marginals, whole.marginals, strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-5)
+    most -= 1
+    with pytest.raises(TrainingError, match="one sentence does not fit the GPU's memory"):
+        teaching.ask([LSTM], ASKED, LSTM.trees, CPU)
+
+
 def test_answers_are_padded_with_zeros() -> None:
     found, which = teaching.ask([LSTM], ASKED, LSTM.trees, CPU), np.array([3, 1, 5])
     size = max(len(ASKED[i]) for i in which) + 1
@@ -151,8 +171,8 @@ def test_two_teachers_give_the_mean_and_the_tree_with_its_largest_sum() -> None:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 # Words that no tree has, and a teacher of random weights that is rather certain: only its answers lead to what it says.
@@ -199,7 +219,7 @@ def test_a_pupil_comes_near_to_its_teacher(teacher: str) -> None:
 
 def test_without_text_a_teacher_is_asked_about_the_trees() -> None:
     data, settings = TrainingData(treebank(), text=[]), Settings(model="neural").complete()
-    prepared = trainer.prepare(data, settings, CPU, teachers=[TEACHER])
+    prepared = preparation.prepare(data, settings, CPU, teachers=[TEACHER])
     assert prepared.text is not None
     for i, (sentence, own) in enumerate(zip(treebank(), predicted(TEACHER, treebank()), strict=True)):
         assert prepared.text.heads[i, : len(sentence) + 1].tolist() == own.heads.tolist()
@@ -228,7 +248,7 @@ def test_several_teachers_are_joined_by_a_plus(teacher: str, tmp_path: Path) -> 
         assert [one.temperature for one in teaching.teachers_of(models)] == temperatures
         names = trained(teacher=models, epochs=1).model.about["settings"]["teacher"]
         assert names == {both: "t.headway+surer.headway", str(plus): "with+plus.headway"}[models]
-    prepared: list[trainer.Prepared] = []
+    prepared: list[preparation.Prepared] = []
     with pytest.MonkeyPatch.context() as patch:
         of = trainer.prepare
         patch.setattr(trainer, "prepare", lambda *given, **more: prepared.append(of(*given, **more)) or prepared[-1])

@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 
 from headway import Parser, Sentence
-from headway.errors import ArchiveError, TrainingError
-from headway.neural import trainer
+from headway.errors import ArchiveError, HeadwayError, TrainingError
+from headway.neural import preparation, trainer
 from headway.training.tuning import tune
 from tests.cli.conftest import run
 from tests.neural.test_fitting import SMALL, treebank
@@ -23,8 +23,8 @@ from tests.neural.tiny import CONFIGS, folder_of
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = trainer.network_settings
-    monkeypatch.setattr(trainer, "network_settings", lambda settings: replace(of(settings), **SMALL))
+    of = preparation.network_settings
+    monkeypatch.setattr(preparation, "network_settings", lambda settings: replace(of(settings), **SMALL))
 
 
 def trained(**settings: Any) -> Parser:
@@ -55,13 +55,18 @@ def test_a_parser_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     assert about["rounding"]["int8"]["las"] > 90
     assert parser.tagger is None
     assert not parser.needs_tags
+    assert dict(parser.describe().rows)["raw text"] == "yes"
 
 
 def test_tags_may_be_given(tmp_path: Path) -> None:
     parser = trained(tags="gold", epochs=3, labels="none")
     assert parser.needs_tags
+    assert dict(parser.describe().rows)["raw text"] == "no: its words would have no tags"
+    with pytest.raises(HeadwayError, match="has no tagger"):
+        parser.parse("the dog sees a bird")
     found = parser.parse(treebank(1)[0])
     assert set(found.labels[1:]) == {"_"}
+    assert [set(scores) for scores in parser.model.about["rounding"].values()] == [{"uas"}, {"uas"}]
 
 
 def test_a_checkpoint_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

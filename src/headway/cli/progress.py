@@ -93,6 +93,7 @@ class _Passes:
     def __init__(self, bars: rich.progress.Progress) -> None:
         self._bars = bars
         self._tasks: dict[str, rich.progress.TaskID] = {}
+        self._began: dict[str, tuple[int, float]] = {}
         self._waiting: rich.progress.TaskID | None = bars.add_task("reading", total=None, figures="")
 
     def __call__(self, progress: Progress) -> None:
@@ -104,19 +105,32 @@ class _Passes:
         task = self._tasks[progress.stage]
         if progress.number == 1:
             self._bars.reset(task)
-        self._bars.update(task, completed=progress.number, total=progress.passes, figures=figures_text(progress))
+        figures = figures_text(progress, self._left(progress))
+        self._bars.update(task, completed=progress.number, total=progress.passes, figures=figures)
+
+    def _left(self, progress: Progress) -> float | None:
+        """Seconds for the passes that remain, by the pace since the stage began or was resumed, if there is one."""
+        if progress.number == 1:
+            self._began[progress.stage] = 0, 0.0
+        number, seconds = self._began.setdefault(progress.stage, (progress.number, progress.seconds))
+        made, remaining = progress.number - number, progress.passes - progress.number
+        return remaining * (progress.seconds - seconds) / made if made and remaining else None
 
 
-def figures_text(progress: Progress) -> str:
-    """The figures of a pass, and the development score where there is one.
+def figures_text(progress: Progress, left: float | None = None) -> str:
+    """The figures of a pass, the development score, and how many seconds are left if training does not stop early.
 
     >>> from headway.learning.monitor import Progress
-    >>> figures_text(Progress("tree", 3, 10, {"mistakes": 0.03127}, 89.736, 1.5))
-    'mistakes 0.0313  dev UAS 89.74'
+    >>> figures_text(Progress("tree", 3, 10, {"mistakes": 0.03127, "words/s": 40712.3}, 89.736, 1.5), left=65.2)
+    'mistakes 0.03127  words/s 40,712  dev UAS 89.74  up to 0:01:05 left'
     """
-    figures = [f"{name} {value:.3g}" for name, value in progress.figures.items()]
+    figures = [
+        f"{name} {f'{value:,.0f}' if value >= 1000 else f'{value:.4g}'}" for name, value in progress.figures.items()
+    ]
     if progress.dev is not None:
         figures.append(f"dev {'CoNLL' if progress.stage == 'coreference' else 'UAS'} {progress.dev:.2f}")
+    if left is not None:
+        figures.append(f"up to {timedelta(seconds=round(left))} left")
     return "  ".join(figures)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headway.arrays import Ints
+from headway.errors import TrainingError
 from headway.neural.reading import Reading, groups_by_size
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,22 @@ def batches(sizes: Ints, most: int, rng: np.random.Generator) -> Iterator[Ints]:
     noise = rng.uniform(-0.1, 0.1, len(sizes)) * sizes + rng.uniform(0, 1, len(sizes))
     found = list(groups_by_size(sizes, most, np.argsort(sizes + noise, kind="stable")))
     yield from (found[place] for place in rng.permutation(len(found)))
+
+
+def as_many_as_fit(compute: Callable[[int], T], most: int) -> T:
+    """What `compute` finds in batches of `most` cells, or of fewer where the GPU has too little memory for those."""
+    while True:
+        try:
+            return compute(most)
+        except torch.OutOfMemoryError:
+            if most == 1:
+                raise one_too_large() from None
+        most //= 2
+        torch.cuda.empty_cache()
+
+
+def one_too_large() -> TrainingError:
+    """The error that remains when every sentence is a batch."""
+    return TrainingError(
+        "one sentence does not fit the GPU's memory; train with --device cpu, or leave very long sentences out"
+    )

@@ -20,14 +20,14 @@ from torch import Tensor
 
 from headway.archive import Archive
 from headway.arrays import Floats, Ints, TreeClass
-from headway.errors import ArchiveError, ArgumentError
+from headway.errors import ArgumentError, ScoresError
 from headway.inference import TreeDistribution
 from headway.inference.batch import one_sentence
 from headway.models.constraints import Constraints, allowed_arcs
 from headway.models.labelling import ChosenLabels, NamedLabels
 from headway.models.protocol import Description, Options, Prediction, Task
 from headway.models.root_labels import possible_labels
-from headway.neural.model import NeuralModel, cells
+from headway.neural.model import NeuralModel, cells, misshapen, not_finite
 from headway.neural.reading import Inputs, Reading, groups_by_size
 from headway.neural.sentence_ends import MIDDLE, SentenceEnds, signals_of
 from headway.neural.sentence_temperature import HIGHEST, LOWEST, SentenceTemperature
@@ -206,7 +206,10 @@ class DeviceModel:
             if allowed is not None:
                 arcs = arcs.masked_fill(~self._sent(allowed), -torch.inf)
             trees = DeviceTrees(arcs, self._sent(lengths), **self.trees._asdict(), validate_args=False)
-            heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
+            try:
+                heads = (trees.mbr() if options.mbr else trees.argmax())[rows, words]
+            except ScoresError:  # of the host's kernels; what a GPU gives is looked at when it has arrived
+                raise not_finite("arcs") from None
             labels, shares = self._labels(found, heads, rows, words)
             chosen = torch.stack([heads, labels, *self._values(found, rows, words)])
         coming = _coming(arcs), _coming(chosen.int()), _coming(shares)
@@ -221,7 +224,7 @@ class DeviceModel:
             scores.shape[:2] == (batch, nodes) for name, scores in found.items() if name != MIDDLE
         )
         if not fits or (self.model.tasks.tags and found["tags"].shape[2] != self.model.tasks.width):
-            raise _misshapen()
+            raise misshapen()
 
     def _labels(self, found: Mapping[str, Tensor], heads: Tensor, rows: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """The number of each word's label, and P(label | arc)."""
@@ -232,7 +235,7 @@ class DeviceModel:
         pairs = zip(above.split(_ROWS), own.split(_ROWS), strict=True)
         scores = torch.cat([self.labels.run({"heads": h, "modifiers": m})["labels"] for h, m in pairs])
         if scores.shape[1] != len(names):
-            raise _misshapen()
+            raise misshapen()
         possible = possible_labels(names, self.model.roots)
         if possible is not None:
             scores = scores.masked_fill(~self._sent(possible)[(heads == 0).long()], -torch.inf)
@@ -249,8 +252,10 @@ class DeviceModel:
     def _predictions(self, forms: Sequence[str], batch: _Batch) -> Iterator[Prediction]:
         tasks = self.model.tasks
         heads, numbers, *values = batch.chosen
+        if not batch.arcs.max(initial=0.0) < np.inf:  # nor is nan; arcs that are ruled out have -inf
+            raise not_finite("arcs")
         if self.labels is not None and not np.isfinite(batch.shares).all():
-            raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+            raise not_finite("labels")
         chosen = ChosenLabels(numbers, batch.shares)
         columns = self.model.columns(forms, dict(zip(tasks.tags, values, strict=True))) if tasks.tags else {}
         for b, (start, end) in enumerate(pairwise(accumulate(batch.lengths.tolist(), initial=0))):
@@ -276,7 +281,7 @@ def sentence_temperatures(given: SentenceTemperature, arcs: Tensor, vectors: Ten
     pairs = torch.cat([unsure[..., None], vectors[:, 1:]], dim=2).masked_fill(~words, 0.0)
     means = pairs.sum(dim=1) / lengths.clamp(min=1)[:, None]
     if means.shape[1] != 1 + len(given.direction):
-        raise _misshapen()
+        raise misshapen()
     odds = means[:, 1:] @ means.new_tensor(given.direction) + given.bias
     exponents = given.constant + given.doubt * means[:, 0] + given.disorder * odds.sigmoid()
     return exponents.clamp(LOWEST, HIGHEST).exp()
@@ -373,7 +378,3 @@ def _signal(tensor: Tensor) -> Any:
 
 def _too_little_memory(words: int) -> ArgumentError:
     return ArgumentError(f"the GPU has too little memory for a sentence of {words} words; parse it with the device cpu")
-
-
-def _misshapen() -> ArchiveError:
-    return ArchiveError("the network of the model gives scores of another shape than it should; save it again")

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from headway.arrays import Ints
-from headway.errors import TrainingError
-from headway.neural.batching import batch_of, batches
+from headway.neural.batching import batch_of, batches, one_too_large
 from headway.neural.network import Network
 from headway.neural.objectives import Objective
 from headway.neural.settings import NetworkSettings
@@ -121,7 +120,7 @@ class Fitting:
                 break
             except torch.OutOfMemoryError:
                 if self.pieces >= max(map(len, which)):
-                    raise TrainingError(_TOO_LARGE) from None
+                    raise one_too_large() from None
             self.pieces *= 2
             self.optimiser.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
@@ -210,9 +209,6 @@ def unflat(array: NDArray[Any], like: Mapping[str, Tensor]) -> dict[str, Tensor]
         raise ValueError("weights of another network")
     parts = torch.from_numpy(array.copy()).split(sizes)
     return {name: part.reshape(own.shape).to(own) for part, (name, own) in zip(parts, like.items(), strict=True)}
-
-
-_TOO_LARGE = "one sentence does not fit the GPU's memory; train with --device cpu, or leave very long sentences out"
 
 
 def _gpu_rng(device: torch.device) -> Tensor | None:

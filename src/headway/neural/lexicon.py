@@ -1,7 +1,7 @@
 """Words as numbers for an encoder that is trained from scratch: the word, its characters, tags where they are given.
 
-Numbers 0 and 1 are padding and what was not seen in training. Words seen once have a number too; training replaces
-words by the unknown one now and then, so that it knows what to do with those.
+Number 0 is padding, and 1 is what is not known: what was not seen in training, and words and lemmas seen there once.
+Training also replaces others by the unknown one now and then, so that the network knows what to do with it.
 """
 
 from __future__ import annotations
@@ -49,15 +49,14 @@ class LexiconReader:
         return ", ".join(f"{len(values)} {name}" for name, values in self.values.items())
 
     @classmethod
-    def learn(cls, sentences: Sequence[Sentence], *, tags: bool, rare: int = 1) -> LexiconReader:
-        """Number what occurs more than `rare` times among words, everything else of tags and characters."""
+    def learn(cls, sentences: Sequence[Sentence], *, tags: bool) -> LexiconReader:
+        """Number the words and lemmas that occur more than once, and all characters, tags and features."""
         counts = {name: Counter[str]() for name in (COLUMNS if tags else COLUMNS[:2])}
         for sentence in sentences:
             for name, column in _columns(sentence, counts):
                 counts[name].update(column)
-        often = {"words": rare, "lemmas": rare}
         kept = {
-            name: tuple(value for value, n in count.most_common() if n > often.get(name, 0))
+            name: tuple(value for value, n in count.most_common() if n > (name in ("words", "lemmas")))
             for name, count in counts.items()
         }
         return cls({name: values for name, values in kept.items() if len(values) > 1 or name in COLUMNS[:2]})
@@ -79,8 +78,8 @@ class LexiconReader:
         columns: dict[str, NDArray[np.int64]] = {}
         for name, number in self._numbers.items():
             values = [value for sentence in sentences for value in _column(sentence, name)]
-            if name in ("characters", "feats"):
-                width = MOST_CHARACTERS if name == "characters" else _MOST_FEATS
+            if name in WIDTHS:
+                width = WIDTHS[name]
                 coded = {v: [number.get(part, UNKNOWN) for part in _parts(name, v)] for v in set(values)}
                 rows = padded([coded[value] for value in values], width)
                 column = np.zeros((len(sentences), nodes, width), np.int64)
@@ -127,7 +126,7 @@ def _columns(sentence: Sentence, names: Iterable[str]) -> Iterable[tuple[str, It
         values = _column(sentence, name)
         yield (
             name,
-            (part for value in values for part in _parts(name, value)) if name in ("characters", "feats") else values,
+            (part for value in values for part in _parts(name, value)) if name in WIDTHS else values,
         )
 
 

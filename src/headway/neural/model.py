@@ -205,7 +205,9 @@ class NeuralModel:
             scores.shape[:2] == (batch, nodes) for name, scores in found.items() if name != MIDDLE
         )
         if not fits or (width and found["tags"].shape[2] != width):
-            raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+            raise misshapen()
+        if not np.isfinite(found["arcs"]).all():
+            raise not_finite("arcs")
         return found
 
     def _predicted(
@@ -286,9 +288,9 @@ class NeuralModel:
         )
         names = self.tasks.labels
         if scores.shape != (len(rows), len(names)):
-            raise ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+            raise misshapen()
         if not np.isfinite(scores).all():
-            raise ArchiveError("the network of the model gives labels scores that are no numbers; save it again")
+            raise not_finite("labels")
         return mask_labels(scores.astype(np.float64), heads, names, self.roots)
 
     def _values(self, scores: NDArray[np.float32]) -> dict[str, Ints]:
@@ -397,11 +399,22 @@ def _encoder_row(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _rounding_rows(about: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What weights of one byte cost on the development treebank; nothing where the file does not say."""
     try:
-        scores = [about["rounding"][name] for name in _ROUNDED]
-        shown = [f"{n} {own['uas']:.2f} / {own['las']:.2f}" for n, own in zip(_ROUNDED, scores, strict=True)]
+        found = {name: about["rounding"][name] for name in _ROUNDED}
+        kinds = ("uas", "las") if all("las" in own for own in found.values()) else ("uas",)
+        shown = [f"{name} {' / '.join(f'{own[kind]:.2f}' for kind in kinds)}" for name, own in found.items()]
     except (LookupError, TypeError, ValueError):
         return ()
-    return (("UAS / LAS on dev", ", ".join(shown)),)
+    return ((f"{' / '.join(kinds).upper()} on dev", ", ".join(shown)),)
+
+
+def misshapen() -> ArchiveError:
+    """The error of a network that does not go with the rest of its model."""
+    return ArchiveError("the network of the model gives scores of another shape than it should; save it again")
+
+
+def not_finite(what: str) -> ArchiveError:
+    """The error of a network among whose scores of arcs or labels are some that say nothing."""
+    return ArchiveError(f"the network of the model gives {what} scores that are not finite; save it again")
 
 
 def cells(lengths: Ints) -> tuple[list[Ints], list[Ints]]:

@@ -2,11 +2,12 @@
 
 Scores of arcs and labels are those of Dozat and Manning (2017). With r_m and r_h a word as modifier and as head,
 
-    arc(h, m)       =  (r_m' U r_h) / sqrt(d) + u'r_h
-    label(h, m, l)  =  (q_m' V_l q_h) / sqrt(d) + v_l'(q_h, q_m) + b_l
+    arc(h, m)       =  r_m' U r_h / sqrt(d) + u'r_h
+    label(h, m, l)  =  (q_m, 1)' V_l (q_h, 1) / sqrt(d' + 1)
 
-Arc scores are log-potentials of a distribution over trees (`headway.torch.TreeDistribution`); what depends on m alone
-is left out, since it changes no tree's probability. The root is a vector of its own, at 0.
+for r of d numbers and q of d'; the last row and column of V_l are about one of the two words. Arc scores are
+log-potentials of a distribution over trees (`headway.torch.TreeDistribution`); what depends on m alone is left out,
+since it changes no tree's probability. The root is a vector of its own, at 0.
 """
 
 from __future__ import annotations

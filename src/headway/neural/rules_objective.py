@@ -26,7 +26,7 @@ from headway.arrays import Floats, Ints, TreeClass
 from headway.features.rule_features import RuleFeatures
 from headway.learning.choices import Criterion
 from headway.learning.generalized_expectation import GeneralizedExpectation
-from headway.neural.batching import Annotated, Batch, batch_of
+from headway.neural.batching import Annotated, Batch, as_many_as_fit, batch_of
 from headway.neural.network import Network, Outputs
 from headway.neural.reading import groups_by_size
 from headway.neural.settings import NetworkSettings
@@ -54,9 +54,13 @@ class RulesObjective:
     def look(self, network: Network, device: torch.device) -> None:
         """Fill the memory before the first step."""
         network.eval()
-        for which in groups_by_size(self.data.reading.sizes, self.settings.batch):
-            batch = batch_of(self.data, which, device)
-            self._remember(which, self._marginals(network(batch.inputs), batch))
+
+        def look(most: int) -> None:
+            for which in groups_by_size(self.data.reading.sizes, most):
+                batch = batch_of(self.data, which, device)
+                self._remember(which, self._marginals(network(batch.inputs), batch))
+
+        as_many_as_fit(look, self.settings.batch)
 
     def loss(self, network: Network, batch: Batch, which: Ints, done: float) -> Tensor:
         found: Outputs = network(batch.inputs)

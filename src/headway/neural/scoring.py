@@ -23,10 +23,13 @@ from headway.treebank import Sentence
 
 @dataclass(frozen=True)
 class Scores:
-    """Percentages of a treebank: right heads, right heads with right labels (`counted` words only), and right tags."""
+    """Percentages of a treebank: right heads, right heads with right labels (`counted` words only), and right tags.
+
+    `las` is None where there are no labels to find.
+    """
 
     uas: float
-    las: float
+    las: float | None
     tags: dict[str, float]
 
 
@@ -54,7 +57,10 @@ def scores_of(
             tags[name] = tags.get(name, 0) + same
     total = max(1, int(counted.sum()))
     uas, las = (100 * right / total).tolist()
-    return Scores(uas, las, {name: 100 * int(same) / max(1, data.words) for name, same in tags.items()})
+    labelled = "labels" in data.targets and bool((data.targets["labels"] != UNTAUGHT).any())
+    return Scores(
+        uas, las if labelled else None, {name: 100 * int(same) / max(1, data.words) for name, same in tags.items()}
+    )
 
 
 @dataclass(frozen=True)

@@ -164,12 +164,13 @@ class SubwordReader:
                 raise ArchiveError(f"the tokenizer has none of {', '.join(names)}; give an encoder of a known kind")
             return found[0]
 
+        padding = config.get("pad_token_id")
         return cls(
             json.dumps(data, ensure_ascii=False),
             longest,
             first("[CLS]", "<s>"),
             first("[SEP]", "</s>"),
-            int(config.get("pad_token_id") or first("[PAD]", "<pad>")),
+            first("[PAD]", "<pad>") if padding is None else int(padding),
             first("[UNK]", "<unk>"),
         )
 

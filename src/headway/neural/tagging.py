@@ -94,5 +94,5 @@ def _rows(sizes: Sequence[int]) -> Tensor:
 
 
 def _key(name: str) -> str:
-    """A task's name as a module may be called."""
-    return name.replace(".", "_")
+    """A task's name as a module may be called, without dots; no two names become one, as none has a line end."""
+    return name.replace(".", "\n")

@@ -21,6 +21,7 @@ from headway.errors import TrainingError
 from headway.models.registry import open_archive, read_model
 from headway.models.root_labels import possible_labels
 from headway.named_models import paths_of_models
+from headway.neural.batching import as_many_as_fit
 from headway.neural.model import NeuralModel
 from headway.neural.reading import groups_by_size
 from headway.neural.targets import UNTAUGHT, Tasks
@@ -103,13 +104,17 @@ def ask(
 ) -> Answers:
     """What teachers that have the same tasks say of sentences."""
     asked = [_Teacher(teacher, sentences, device) for teacher in teachers]
-    tasks, lengths = teachers[0].tasks, asked[0].reading.lengths
-    shape = (len(sentences), int(lengths.max(initial=0)) + 1)
+    return as_many_as_fit(lambda most: _answers(asked, teachers[0].tasks, trees, device, most), _MOST)
+
+
+def _answers(asked: Sequence[_Teacher], tasks: Tasks, trees: TreeClass, device: torch.device, most: int) -> Answers:
+    lengths = asked[0].reading.lengths
+    shape = (len(lengths), int(lengths.max(initial=0)) + 1)
     heads = np.full(shape, -1, np.int64)
     values = {name: np.full(shape, UNTAUGHT, np.int32) for name in tasks.tags}
-    marginals = [np.zeros((1, 1), np.float32)] * len(sentences)  # as it stays where there are no words
-    labels = [np.zeros((1, len(tasks.labels)), np.float16)] * len(sentences)
-    for which in groups_by_size(asked[0].reading.sizes, _MOST):
+    marginals = [np.zeros((1, 1), np.float32)] * len(lengths)  # as it stays where there are no words
+    labels = [np.zeros((1, len(tasks.labels)), np.float16)] * len(lengths)
+    for which in groups_by_size(asked[0].reading.sizes, most):
         nodes = int(lengths[which].max()) + 1
         if nodes == 1:
             continue

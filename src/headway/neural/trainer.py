@@ -18,47 +18,37 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from headway import __version__
 from headway.archive import Archive
-from headway.arrays import Bools, TreeClass
+from headway.arrays import TreeClass
 from headway.errors import ScoresError, TrainingError
 from headway.evaluation import evaluate
-from headway.features.coding import Coder
-from headway.features.rule_features import RuleFeatures
 from headway.features.rules import Rules
 from headway.learning.checkpoint import StageFile
 from headway.learning.monitor import CHECKPOINT_SECONDS, Progress
 from headway.models.protocol import Options
 from headway.models.root_labels import roots_among
 from headway.models.saved import without_folders
-from headway.neural.batching import Annotated, batch_of
-from headway.neural.encoders.lstm import LstmEncoder
-from headway.neural.encoders.transformer import Folder, TransformerEncoder
+from headway.neural.batching import as_many_as_fit, batch_of
+from headway.neural.encoders.transformer import Folder
 from headway.neural.fitting import Fitting, State, flat, unflat
 from headway.neural.label_temperature import with_label_temperature
 from headway.neural.lemma_rules import with_lemma_rules
-from headway.neural.lexicon import LexiconReader
 from headway.neural.losses import LOSSES, partial_log_likelihood
 from headway.neural.model import NeuralModel
-from headway.neural.network import Network
 from headway.neural.objectives import EntropyObjective, Objective, TeacherObjective, TreeObjective
-from headway.neural.reading import Reader, groups_by_size
+from headway.neural.preparation import Prepared, annotated, prepare
+from headway.neural.reading import groups_by_size
 from headway.neural.rules_objective import RulesObjective
 from headway.neural.scoring import Found, Scores, find, scores_of
-from headway.neural.settings import OF_LSTM, OF_TRANSFORMER, NetworkSettings
-from headway.neural.targets import Tasks
-from headway.neural.teaching import Answers, ask, require_tasks, require_teacher, teachers_of
+from headway.neural.teaching import require_teacher, teachers_of
 from headway.training.data import TrainingData
-from headway.training.development import scored_words
-from headway.training.rules_trainer import matched
 from headway.training.settings import ENTROPY_ORDER, ENTROPY_WEIGHT, LSTM, Settings
 from headway.training.stages import Run
 from headway.treebank import Sentence
 
 _STAGE = "network"
-_RULES_BATCH = 500  # words, as rules take many steps to be met, and texts may be small
 _LARGER = 4  # times the words of a training batch are scored at once
 
 
@@ -74,22 +64,6 @@ def require_network(settings: Settings) -> None:
         for teacher in teachers_of(settings.teacher):
             require_teacher(teacher, settings)
     device_of(settings)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Sentences as numbers, and the network that is to read them."""
-
-    reader: Reader
-    tasks: Tasks
-    train: Annotated
-    dev: Annotated | None
-    text: Annotated | None
-    counted: Bools | None
-    network: Network
-    sizes: NetworkSettings
-    rules: RuleFeatures | None = None
-    answers: Answers | None = None  # of teachers, about `text`
 
 
 @dataclass
@@ -113,7 +87,7 @@ def train_neural_from_rules(data: TrainingData, rules: Rules, settings: Settings
 
 def _trained(data: TrainingData, rules: Rules | None, settings: Settings, run: Run) -> NeuralModel:
     device = device_of(settings)
-    with deterministic():
+    with deterministic(), _memory_reported():
         teachers = [] if settings.teacher is None else teachers_of(settings.teacher)
         prepared = prepare(data, settings, device, rules=rules, teachers=teachers)
         fitted = fit(prepared, settings, run, device)
@@ -155,10 +129,11 @@ def model_of(
 
 
 def attachment(model: NeuralModel, dev: Sequence[Sentence], run: Run) -> dict[str, float]:
-    """UAS and LAS of a model on development trees, without punctuation."""
+    """UAS of a model on development trees, without punctuation, and LAS if it finds labels."""
     found = zip(dev, model.predict(dev, Options(), run.executor), strict=True)
     scores = evaluate(dev, [own.with_tree(tree.heads, tree.labels or own.labels) for own, tree in found])
-    return {"uas": scores.uas_no_punct, "las": scores.las_no_punct}
+    las = {"las": scores.las_no_punct} if model.tasks.labels else {}
+    return {"uas": scores.uas_no_punct, **las}
 
 
 def found_by(
@@ -166,7 +141,9 @@ def found_by(
 ) -> Found:
     """What the network finds for sentences, with the probabilities that a temperature gives."""
     data = annotated(sentences, prepared.reader, prepared.tasks)
-    return find(prepared.network, data, trees, device, _LARGER * prepared.sizes.batch, temperature)
+    return as_many_as_fit(
+        lambda most: find(prepared.network, data, trees, device, most, temperature), _LARGER * prepared.sizes.batch
+    )
 
 
 @torch.no_grad()
@@ -174,11 +151,14 @@ def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -
     """The number that arc scores are divided by for the development trees to be most likely."""
     from scipy.optimize import minimize_scalar
 
-    assert prepared.dev is not None
-    scored = []
-    for which in groups_by_size(prepared.dev.reading.sizes, _LARGER * prepared.sizes.batch):
-        batch = batch_of(prepared.dev, which, device)
-        scored.append((prepared.network(batch.inputs).arcs, batch.heads, batch.lengths))
+    dev = prepared.dev
+    assert dev is not None
+
+    def arc_scores(most: int) -> list[tuple[torch.Tensor, ...]]:
+        parts = (batch_of(dev, which, device) for which in groups_by_size(dev.reading.sizes, most))
+        return [(prepared.network(batch.inputs).arcs, batch.heads, batch.lengths) for batch in parts]
+
+    scored = as_many_as_fit(arc_scores, _LARGER * prepared.sizes.batch)
 
     def loss(exponent: float) -> float:
         total = 0.0
@@ -188,89 +168,6 @@ def temperature_of(prepared: Prepared, trees: TreeClass, device: torch.device) -
         return total
 
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 0.01}).x))
-
-
-def prepare(
-    data: TrainingData,
-    settings: Settings,
-    device: torch.device,
-    sizes: NetworkSettings | None = None,
-    rules: Rules | None = None,
-    teachers: Sequence[NeuralModel] = (),
-) -> Prepared:
-    """Number what there is to number, make a network, of the usual `sizes` where none are given, and ask teachers."""
-    torch.manual_seed(settings.seed)
-    sentences = [sentence for sentence in data.train if sentence.heads is not None or rules is not None]
-    sizes = sizes or network_settings(settings)
-    gold_tags = settings.tags == "gold"
-    tasks = Tasks.learn(sentences, tags=not gold_tags, labels=settings.labels != "none")
-    reader: Reader
-    encoder: nn.Module
-    if settings.encoder == LSTM:
-        reader = LexiconReader.learn([*sentences, *data.text], tags=gold_tags)
-        encoder = LstmEncoder(
-            reader.sizes, embedding=sizes.embedding, hidden=sizes.hidden, layers=sizes.layers, dropout=sizes.dropout
-        )
-    else:
-        folder = Folder.open(settings.encoder)
-        reader, pretrained = folder.reader(), TransformerEncoder(folder.config)
-        folder.load(pretrained.model)
-        encoder = pretrained
-    network = Network(
-        encoder, tasks.sizes, arc_size=sizes.arc_size, label_size=sizes.label_size, dropout=sizes.dropout
-    ).to(device)
-    text, answers = None, None
-    if teachers:
-        for teacher in teachers:
-            require_tasks(teacher, tasks)
-        asked = data.text or sentences
-        answers = ask(teachers, asked, settings.trees, device)
-        text = Annotated(reader.read(asked), answers.heads, answers.values)
-    elif data.text:
-        text = annotated(data.text, reader, tasks)
-    return Prepared(
-        reader,
-        tasks,
-        annotated(sentences, reader, tasks),
-        None if data.dev is None else annotated(data.dev, reader, tasks),
-        text,
-        None if data.dev is None else scored_words(data.dev),
-        network,
-        sizes,
-        None if rules is None else _matched(rules, sentences),
-        answers,
-    )
-
-
-def _matched(rules: Rules, sentences: Sequence[Sentence]) -> RuleFeatures:
-    coder = Coder.learn(sentences)
-    return matched(rules, coder, coder.code(sentences))
-
-
-def network_settings(settings: Settings) -> NetworkSettings:
-    """The sizes and rates that go with an encoder, with what the user asks for."""
-    base = OF_LSTM if settings.encoder == LSTM else OF_TRANSFORMER
-    if settings.method == "constraints":
-        base = replace(base, batch=_RULES_BATCH)
-    return replace(
-        base,
-        epochs=settings.epochs or base.epochs,
-        batch=settings.batch or base.batch,
-        rate=base.rate if settings.rate is None else settings.rate,
-        encoder_rate=settings.encoder_rate,
-        dropout=settings.dropout,
-        smoothing=settings.smoothing,
-        seed=settings.seed,
-    )
-
-
-def annotated(sentences: Sequence[Sentence], reader: Reader, tasks: Tasks) -> Annotated:
-    """Sentences as a network is trained on them; heads are -1 where they are unknown."""
-    heads = np.full((len(sentences), max(map(len, sentences), default=0) + 1), -1, np.int64)
-    for row, sentence in zip(heads, sentences, strict=True):
-        if sentence.heads is not None:
-            row[: len(sentence) + 1] = sentence.heads
-    return Annotated(reader.read(sentences), heads, tasks.targets(sentences))
 
 
 def objectives_of(prepared: Prepared, settings: Settings, device: torch.device) -> list[Objective]:
@@ -312,7 +209,9 @@ def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) 
         scores = _dev_scores(fitting, prepared, settings.trees, device)
         _remember(fitting, fitted, loss, scores)
         if run.show:
-            figures = {"loss": loss, "words/s": round(speed)} | ({} if scores is None else {"LAS": scores.las})
+            figures = {"loss": loss, "words/s": round(speed)}
+            if scores is not None and scores.las is not None:
+                figures["LAS"] = scores.las
             uas = None if scores is None else scores.uas
             seconds = time.monotonic() - started
             run.show(Progress("network", fitting.passes, prepared.sizes.epochs, figures, uas, seconds))
@@ -325,10 +224,13 @@ def fit(prepared: Prepared, settings: Settings, run: Run, device: torch.device) 
 
 
 def _dev_scores(fitting: Fitting, prepared: Prepared, trees: TreeClass, device: torch.device) -> Scores | None:
-    if prepared.dev is None or prepared.counted is None:
+    dev, counted = prepared.dev, prepared.counted
+    if dev is None or counted is None:
         return None
     with averaged(fitting):
-        return scores_of(fitting.network, prepared.dev, prepared.counted, trees, device, _LARGER * prepared.sizes.batch)
+        return as_many_as_fit(
+            lambda most: scores_of(fitting.network, dev, counted, trees, device, most), _LARGER * prepared.sizes.batch
+        )
 
 
 @contextmanager
@@ -343,16 +245,22 @@ def averaged(fitting: Fitting) -> Iterator[None]:
 
 
 def _remember(fitting: Fitting, fitted: Fitted, loss: float, scores: Scores | None) -> None:
-    """Keep the weights of the best pass: by LAS, or UAS where there are no labels; without dev data the last."""
-    best = max((entry["chosen_by"] for entry in fitted.history), default=-1.0)
-    chosen_by = float(fitting.passes) if scores is None else scores.las or scores.uas
-    entry: dict[str, Any] = {"pass": fitting.passes, "loss": loss, "dev": None, "chosen_by": chosen_by}
+    """Keep the weights of the best pass; without development trees the last."""
+    best = max(map(_merit, fitted.history), default=(-1.0, -1.0))
+    entry: dict[str, Any] = {"pass": fitting.passes, "loss": loss, "dev": None}
     if scores is not None:
         entry |= {"dev": scores.uas, "las": scores.las, "tags": scores.tags}
     fitted.history.append(entry)
-    if chosen_by > best:
+    if _merit(entry) > best:
         fitted.best_pass = fitting.passes
         fitted.weights = {name: weight.clone() for name, weight in fitting.average.weights.items()}
+
+
+def _merit(entry: dict[str, Any]) -> tuple[float, float]:
+    """What makes one pass better than another: LAS; UAS where there are no labels, or as long as none is right."""
+    if entry["dev"] is None:
+        return float(entry["pass"]), 0.0
+    return (entry["las"], 0.0) if entry["las"] else (0.0, entry["dev"])
 
 
 def _save(file: StageFile, fitting: Fitting, fitted: Fitted) -> None:
@@ -381,20 +289,33 @@ def about(settings: Settings, fitted: Fitted, data: TrainingData, **more: Any) -
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """The same results from the same seed, on the same device."""
+    """The same results from the same seed, on the same device; torch is left as it was, its random numbers, too."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
     memory: Any = torch.utils.deterministic
     filled = memory.fill_uninitialized_memory
+    gpus = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     torch.use_deterministic_algorithms(True)
     memory.fill_uninitialized_memory = False  # a kernel for each array, and nothing reads them
     torch.set_float32_matmul_precision("high")
     try:
-        yield
+        with torch.random.fork_rng(gpus):
+            yield
     finally:
         torch.use_deterministic_algorithms(before[0])
         memory.fill_uninitialized_memory = filled
         torch.set_float32_matmul_precision(before[1])
+
+
+@contextmanager
+def _memory_reported() -> Iterator[None]:
+    """One sentence where smaller batches do not help: the weights alone are too many."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise TrainingError(
+            "the network does not fit the GPU's memory; take a smaller encoder, or train with --device cpu"
+        ) from None
 
 
 def device_of(settings: Settings) -> torch.device:

@@ -223,7 +223,7 @@ class Settings:
         return done
 
     def _require_own(self) -> None:
-        """Refuse settings of networks for linear models, and the other way round."""
+        """Refuse settings of networks for linear models, the other way round, and those of an encoder for another."""
         if self.model not in (NEURAL, "arc", "sibling", "grandsibling"):
             return
         defaults = RULES_DEFAULTS if self.method == "constraints" else {}
@@ -233,6 +233,8 @@ class Settings:
                 of = "networks" if each.name in _OF_NETWORKS else "linear models"
                 option = each.name.replace("_", "-")
                 raise TrainingError(f"{each.name} is for {of}, not for the {self.model} model; leave --{option} out")
+        if self.model == NEURAL and self.encoder == LSTM and self.encoder_rate != Settings.encoder_rate:
+            raise TrainingError("encoder_rate is for pretrained encoders, not for lstm; leave --encoder-rate out")
 
     def _require_numbers(self) -> None:
         c, order = self.c or 0.0, self.entropy_order

@@ -103,7 +103,7 @@ class BertEncoder(nn.Module):
         self.encoder = _Layers(config)
         self.size = int(config["hidden_size"])
         self.width = int(own)
-        self.padding = int(config.get("pad_token_id") or 0)
+        self.padding = self.padding_of(config)
 
     @staticmethod
     def require(config: Mapping[str, Any]) -> None:
@@ -114,6 +114,11 @@ class BertEncoder(nn.Module):
             fields.sizes("type_vocab_size")
         if config.get("embedding_size") is not None:
             fields.sizes("embedding_size")
+
+    @staticmethod
+    def padding_of(config: Mapping[str, Any]) -> int:
+        """The number of the subword that is not looked at."""
+        return int(config.get("pad_token_id") or 0)
 
     @staticmethod
     def longest(config: Mapping[str, Any]) -> int:

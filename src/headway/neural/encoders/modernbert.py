@@ -118,7 +118,7 @@ class ModernBertEncoder(nn.Module):
         self.layers = nn.ModuleList([_Layer(config, kind, first=i == 0) for i, kind in enumerate(kinds)])
         self.final_norm = _norm(config)
         self.size = self.width = int(config["hidden_size"])
-        self.padding = int(config.get("pad_token_id") or 0)
+        self.padding = self.padding_of(config)
 
     @staticmethod
     def require(config: Mapping[str, Any]) -> None:
@@ -138,6 +138,11 @@ class ModernBertEncoder(nn.Module):
             if not isinstance(kind, str) or kind not in _THETAS:
                 raise ArchiveError(f"a layer of the type {ascii(kind)[:40]} in config.json, which is not known here")
             fields.positive(_theta(config, kind), _THETAS[kind][0], 1e12)
+
+    @staticmethod
+    def padding_of(config: Mapping[str, Any]) -> int:
+        """The number of the subword that is not looked at."""
+        return int(config.get("pad_token_id") or 0)
 
     @staticmethod
     def longest(config: Mapping[str, Any]) -> int:

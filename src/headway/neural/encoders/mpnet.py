@@ -97,7 +97,7 @@ class MpnetEncoder(nn.Module):
         self.embeddings = _Embeddings(config)
         self.encoder = _Layers(config)
         self.size = self.width = int(config["hidden_size"])
-        self.padding = _FIRST - 1
+        self.padding = self.padding_of(config)
 
     @staticmethod
     def require(config: Mapping[str, Any]) -> None:
@@ -107,6 +107,11 @@ class MpnetEncoder(nn.Module):
         fields.sizes("relative_attention_num_buckets")
         fields.only("relative_attention_num_buckets", _BUCKETS)
         fields.only("pad_token_id", _FIRST - 1)
+
+    @staticmethod
+    def padding_of(config: Mapping[str, Any]) -> int:
+        """The number of the subword that is not looked at."""
+        return _FIRST - 1
 
     @staticmethod
     def longest(config: Mapping[str, Any]) -> int:

@@ -61,7 +61,8 @@ class Folder:
 
     def reader(self) -> SubwordReader:
         """What cuts words into this encoder's subwords."""
-        longest = _ENCODERS[self.config["model_type"]].longest(self.config)
+        kind = _ENCODERS[self.config["model_type"]]
+        longest = kind.longest(self.config)
         with _of(self.path):
             if longest < LEAST_AT_ONCE:
                 raise ArchiveError(f"it reads {longest} subwords at once; expected at least {LEAST_AT_ONCE}")
@@ -77,6 +78,11 @@ class Folder:
                 raise ArchiveError(
                     f"{_TOKENIZER} numbers its subwords up to {highest}, and {_CONFIG} has a vocab_size of "
                     f"{self.config['vocab_size']}; give the two of one encoder"
+                )
+            if reader.padding != kind.padding_of(self.config):
+                raise ArchiveError(
+                    f"{_TOKENIZER} pads with the number {reader.padding}, and {_CONFIG} has no pad_token_id; write it "
+                    "there"
                 )
         return reader
 
