@@ -3,7 +3,8 @@
     python experiments/koo2010/recipes.py --data ../shared/data/conllx --language swedish --recipe fine --recipe coarse
 
 The last tenth of the training sentences is held out, and every second of the others trained on, six passes: two minutes
-a recipe. With --whole all the others are trained on, ten passes. Test sentences are never read. Adds to recipes.json:
+a recipe. With --whole all the others are trained on, ten passes; with --tenth 3, the third tenth is held out. Test
+sentences are never read. Adds to recipes.json:
 held-out UAS without punctuation after each pass, by language and recipe, and last that of averaged trainings. What was
 there of the same data and settings is not computed again.
 """
@@ -52,13 +53,17 @@ def main() -> None:
     parser.add_argument("--language", required=True)
     parser.add_argument("--recipe", action="append", choices=RECIPES, help="all of them, if none is given")
     parser.add_argument("--whole", action="store_true", help="train on all that is not held out, ten passes")
+    parser.add_argument("--tenth", type=int, choices=range(1, 11), default=10, help="which tenth is held out")
     asked = parser.parse_args()
     sentences = [s for s in read_treebank(asked.data / asked.language / "train.conll.gz", format="conllx") if len(s)]
-    kept = len(sentences) - int(len(sentences) * HELD_OUT)
-    train, held_out = sentences[: kept : 1 if asked.whole else 2], sentences[kept:]
+    size = int(len(sentences) * HELD_OUT)
+    stop = len(sentences) - (10 - asked.tenth) * size
+    held_out = sentences[stop - size : stop]
+    train = [*sentences[: stop - size], *sentences[stop:]][:: 1 if asked.whole else 2]
     single_root = all(len(roots(s.heads)) == 1 for s in sentences if s.heads is not None)
     for recipe in asked.recipe or RECIPES:
         name = f"{asked.language}/{recipe}" + ("/whole" if asked.whole else "")
+        name += f"/tenth-{asked.tenth}" if asked.tenth < 10 else ""
         settings = {**SETTINGS, **RECIPES[recipe], "single_root": single_root, "seed": 0}
         if asked.whole:
             settings["epochs"] = WHOLE_EPOCHS
