@@ -8,8 +8,8 @@
 * Table 3: the models of table 1, decoded projectively, on the test sentences; the paper uses validation data.
 
 Where we differ from the paper: training maximises a margin; what is pruned, and how, is ours; the same models choose
-labels after the tree; for grand-siblings, coarse tags are learnt where a treebank has none, and classes of words where
-it has no lemmas (`headway.features.tag_classes`, `headway.features.word_classes`).
+labels after the tree; where a treebank has no coarse tags, these are learnt, and classes of words
+(`headway.features.tag_classes`, `headway.features.word_classes`).
 
 A cell is a file below `results/`, not computed again while its settings and data stay the same. Trained models are
 kept in `models/`, which is no result: without them they are trained again. Languages are independent of each other, so
@@ -54,14 +54,14 @@ SETTINGS: dict[Order, dict[str, Any]] = {
     "sibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
     "grandsibling": {"learner": "margin", "c": 300.0, "epochs": 10, "tags": "gold"},
 }
-# For grand-siblings, chosen on held-out sentences by experiments/koo2010/recipes.py: where the treebank's coarse tags
-# are its fine ones, as in Swedish; and where words have no lemmas, as in Danish and Swedish.
+# For grand-siblings where the treebank's coarse tags are its fine ones, as in Swedish: chosen on held-out sentences by
+# experiments/koo2010/recipes.py.
 WITHOUT_COARSE_TAGS: dict[str, Any] = {
     "tag_classes": 14,
+    "word_classes": 300,
     "templates": "standard+coarse",
     "parts": "grandsibling+grandsibling_coarse",
 }
-WITHOUT_LEMMAS: dict[str, Any] = {"word_classes": 300}
 COMPARED_ON = "danish"
 
 
@@ -208,13 +208,7 @@ def _settings(corpus: Corpus, order: Order, size: Size) -> dict[str, Any]:
     given = {"model": order, "single_root": corpus.single_root, **SETTINGS[order]}
     if order == "grandsibling" and not has_coarse_tags(corpus.train):
         given |= WITHOUT_COARSE_TAGS
-    if order == "grandsibling" and not _has_lemmas(corpus.train):
-        given |= WITHOUT_LEMMAS
     return asdict(Settings(**{**given, **({"epochs": size.epochs} if size.epochs else {})}).complete())
-
-
-def _has_lemmas(sentences: Sequence[Sentence]) -> bool:
-    return any(set(sentence.lemmas) - {"_"} for sentence in sentences)
 
 
 def _tables(settings: Mapping[str, Any]) -> str:

@@ -375,40 +375,25 @@ def test_models_have_settings_and_rows_of_the_paper() -> None:
     assert set(koo2010.SETTINGS) == set(koo2010.PAPER) == set(koo2010_solvers.PAPER)
 
 
-def test_grand_siblings_learn_coarse_tags_where_a_treebank_has_none(output: Path, data: Path) -> None:
+def test_grand_siblings_learn_classes_where_a_treebank_has_no_coarse_tags(output: Path, data: Path) -> None:
     corpus = Corpus.read(data, "danish")
     assert not has_coarse_tags(corpus.train)
-    for order, classes in (("sibling", 0), ("grandsibling", 14)):
-        assert cell(output, f"table1/danish-{order}")["signature"]["settings"]["tag_classes"] == classes
-        assert bool(model_of(output, f"danish-{order}").coder.tag_classes.classes) == bool(classes)
+    for order, tags, words in (("sibling", 0, 0), ("grandsibling", 14, 300)):
+        settings = cell(output, f"table1/danish-{order}")["signature"]["settings"]
+        assert (settings["tag_classes"], settings["word_classes"]) == (tags, words)
+        coder = model_of(output, f"danish-{order}").coder
+        assert (bool(coder.tag_classes.classes), bool(coder.clusters.paths)) == (bool(tags), bool(words))
     coarse = [replace(sentence, upos=tuple("X" for _ in sentence.forms)) for sentence in corpus.train]
     settings = koo2010._settings(replace(corpus, train=coarse), "grandsibling", koo2010.QUICK)
-    assert (settings["tag_classes"], settings["templates"], settings["parts"]) == (0, "standard", "grandsibling")
+    assert (settings["tag_classes"], settings["word_classes"]) == (0, 0)
+    assert (settings["templates"], settings["parts"]) == ("standard", "grandsibling")
 
 
-def test_grand_siblings_learn_word_classes_where_a_treebank_has_no_lemmas(data: Path) -> None:
-    corpus = Corpus.read(data, "danish")
-    bare = replace(corpus, train=[replace(s, lemmas=tuple("_" for _ in s.forms)) for s in corpus.train])
-    found = {
-        (order, each is bare): koo2010._settings(each, order, koo2010.QUICK)["word_classes"]
-        for order in ORDERS
-        for each in (corpus, bare)
-    }
-    assert {which for which, classes in found.items() if classes} == {("grandsibling", True)}
-    assert found["grandsibling", True] == koo2010.WITHOUT_LEMMAS["word_classes"] > 0
-
-
-def test_committed_models_have_the_recipe_of_their_treebank() -> None:
-    """Those without lemmas are Danish and Swedish, and Swedish has no coarse tags either."""
-    without_lemmas = koo2010.WITHOUT_LEMMAS
-    recipes = {"danish": without_lemmas, "swedish": {**without_lemmas, **koo2010.WITHOUT_COARSE_TAGS}}
-    for path in (COMMITTED / "table1").glob("*-grandsibling.json"):
-        settings = json.loads(path.read_text("utf-8"))["signature"]["settings"]
-        chosen = recipes.get(path.stem.removesuffix("-grandsibling"), {})
-        assert {name: settings.get(name) for name in chosen} == chosen
-        assert [name for name in ("word_classes", "tag_classes") if settings.get(name)] == sorted(
-            {"word_classes", "tag_classes"} & set(chosen), reverse=True
-        )
+def test_of_the_committed_models_the_swedish_one_has_learnt_classes() -> None:
+    cells = [path for path in (COMMITTED / "table1").glob("*.json") if "tag_classes" in path.read_text("utf-8")]
+    assert [path.stem for path in cells] == ["swedish-grandsibling"]
+    settings = json.loads(cells[0].read_text("utf-8"))["signature"]["settings"]
+    assert {name: settings[name] for name in koo2010.WITHOUT_COARSE_TAGS} == koo2010.WITHOUT_COARSE_TAGS
 
 
 def test_only_the_cells_asked_for_are_computed(output: Path, data: Path, tmp_path: Path) -> None:
