@@ -26,7 +26,8 @@ import numpy as np
 from headway.arrays import Floats, Ints, TreeClass
 from headway.errors import NoTreeError
 from headway.inference.batch import as_batch
-from headway.inference.head_automata import GrandSiblingParts, SiblingParts, arcs_of_tree, count_parts
+from headway.inference.head_automata import GrandSiblingParts, SiblingParts
+from headway.inference.part_counts import arcs_of_tree, count_parts
 from headway.inference.spanning_tree import argmax
 from headway.no_tree import no_tree_error
 from headway.parallel import SERIAL

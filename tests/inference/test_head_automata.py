@@ -22,11 +22,11 @@ from headway.inference.head_automata import (
     SiblingParts,
     StateParts,
     best_of_head,
-    count_parts,
     decode_heads,
     work_for,
 )
 from headway.inference.jit import part
+from headway.inference.part_counts import count_parts
 from headway.inference.parts import GRAND_SIBLINGS, KINDS
 
 from .parts_oracle import Dense, grandsibling_cases, random_grandsibling, random_sibling, sibling_cases, to_parts

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from headway.arrays import Floats
-from headway.features.rules import ROOT, Rule, Rules
+from headway.features.rule import ROOT
+from headway.features.rules import Rule, Rules
 from headway.models.arc_model import ArcModel
 from headway.parallel import Threads
 from headway.pipeline import Parser

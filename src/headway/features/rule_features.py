@@ -1,6 +1,6 @@
 """Rules bound to coded sentences: which arcs match which rules, compiled.
 
-What a rule says, and what its units are, is in `headway.features.rules`. Tags that no rule names are one class of tags;
+What a rule says, and what its units are, is in `headway.features.rule`. Tags that no rule names are one class of tags;
 every other tag, and the root, is a class of its own. A table over (class of the head, class of the modifier, side)
 lists the rules that may match such an arc, each with its band of distances; so an arc costs one look into the table and
 one test for each rule listed there: O(n^2) per sentence, times the few rules that share a pair of tags.
@@ -24,7 +24,8 @@ from headway.arrays import Floats, Ints
 from headway.errors import ShapeError
 from headway.features.coding import UNKNOWN, Coded, Coder
 from headway.features.numbering import Codes
-from headway.features.rules import ROOT, Rule, Rules, nearest
+from headway.features.rule import ROOT, Rule
+from headway.features.rules import Rules, nearest
 from headway.inference.jit import kernel, part
 
 _ROOT_CLASS = 0

@@ -13,17 +13,8 @@ A file of rules is TOML:
     weight = 2.0               # how much the rule matters beside others; left out: 1
     name = "determiners"       # how tables call it; left out: made from the rule, as "DET/ADJ left of NOUN"
 
-An arc *matches* a rule if its head, its modifier, its direction and its distance do. The root has neither side nor
-distance. In a list with tags, ROOT matches whatever direction and distance say; where no head is named, the root
-matches only if neither direction nor distance is given.
-
-A rule's *units* are the words that match `modifier` and that some arc from a node of their sentence would make match;
-its *share* is the part of them whose head makes it match. With head = "ROOT" alone the units are the sentences with a
-word that matches `modifier`, and the share is the number of such words on the root, a sentence. (A sentence in which a
-verb could be the root has one root to give, however many verbs it has.)
-
-`rules_from_trees` estimates rules from a few annotated sentences instead. `headway.features.rule_features` finds the
-arcs that match.
+Which arcs match a rule, and what its target is a share of, is in `headway.features.rule`. `rules_from_trees` estimates
+rules from a few annotated sentences instead. `headway.features.rule_features` finds the arcs that match.
 """
 
 from __future__ import annotations
@@ -31,71 +22,31 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import resources
 from importlib.resources.abc import Traversable
-from math import inf, log
+from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from headway.errors import RulesError
 from headway.features.coding import fine_tags
+from headway.features.rule import PREDICATE, Rule, default_name, problem_of, shown
+from headway.features.rule_counts import RuleCounts
 from headway.treebank import Sentence, require_tree
 
-Direction = Literal["left", "right"]
-Tags = Literal["upos", "xpos"]
-Band = tuple[float, float]
+__all__ = ["Rule", "Rules", "parse_rules", "read_rules", "rules_from_trees", "rules_names"]
 
-ROOT = "ROOT"
-DIRECTIONS: tuple[Direction, ...] = ("left", "right")
+Tags = Literal["upos", "xpos"]
+
 TAGS: tuple[Tags, ...] = ("upos", "xpos")
 
-_PREDICATE = ("head", "modifier", "direction", "distance")
-_KEYS = (*_PREDICATE, "target", "weight", "name")
-_LONGEST_SHOWN = 60  # characters of a wrong value that a message repeats
+_KEYS = (*PREDICATE, "target", "weight", "name")
 
 _HEADER = re.compile(r"\s*\[\[\s*([\"']?)rule\1\s*\]\]")
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule; see the module's text. `line` is where its file has it.
-
-    >>> Rule(("NOUN",), ("DET", "ADJ"), "left", (1, 3), (0.9, 0.9)).name
-    'DET/ADJ left of NOUN, 1 to 3 words away'
-    """
-
-    head: tuple[str, ...] | None
-    modifier: tuple[str, ...] | None
-    direction: Direction | None
-    distance: Band | None
-    target: Band
-    weight: float = 1.0
-    name: str = ""
-    line: int | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        problem = _problem(vars(self))
-        if problem is not None:
-            raise RulesError(problem.cause)
-        if not self.name:
-            object.__setattr__(self, "name", _default_name(vars(self)))
-
-    @property
-    def only_root(self) -> bool:
-        """Whether the units are sentences."""
-        return self.head is not None and set(self.head) == {ROOT}
-
-    @property
-    def root_matches(self) -> bool:
-        """Whether arcs from the root can match."""
-        if self.head is None:
-            return self.direction is None and self.distance is None
-        return ROOT in self.head
 
 
 @dataclass(frozen=True)
@@ -196,18 +147,17 @@ def rules_from_trees(sentences: Iterable[Sentence], *, most: int = 20, at_least:
     does. Rules at or below chance are left out. Several roots of one tag in a sentence count as one.
     """
     trees = list(sentences)
-    counts = _Counts(Counter(), Counter(), {})
+    counts = RuleCounts()
     for sentence in trees:
         given = sentence.upos if tags == "upos" else fine_tags(sentence)  # as the coder has them
         counts.add(given, require_tree(sentence).tolist())
-    gains = ((counts.gain(candidate), candidate) for candidate, units in counts.units.items() if units >= at_least)
-    found = sorted((-gain, candidate) for gain, candidate in gains if gain > 0)[: max(most, 0)]
+    found = counts.best(most, at_least)
     if not found:
         raise RulesError(
             f"{len(trees)} annotated sentences give no rule with most={most} and at_least={at_least}; "
             "annotate more of them, or lower at_least"
         )
-    return Rules(tuple(counts.rule(candidate) for _, candidate in found), tags, f"{len(trees)} annotated sentences")
+    return Rules(found, tags, f"{len(trees)} annotated sentences")
 
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
@@ -221,107 +171,14 @@ def nearest(text: str, known: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-class _Problem(NamedTuple):
-    """The key of a rule that is wrong, and why."""
-
-    key: str
-    cause: str
-
-
-def _problem(values: Mapping[str, Any]) -> _Problem | None:
-    """What is wrong with a rule whose values are as `Rule` holds them, if they are right."""
-    for key in ("head", "modifier"):
-        if not _are_tags(values.get(key)):
-            wrong = _shown(values[key])
-            return _Problem(key, f'{key} is {wrong}; expected a tag such as "NOUN", or a list of tags')
-    if ROOT in (values.get("modifier") or ()):
-        return _Problem("modifier", f'modifier is "{ROOT}", which has no head; name tags of words')
-    direction, distance, target = values.get("direction"), values.get("distance"), values.get("target")
-    if direction not in (None, *DIRECTIONS):
-        return _Problem("direction", f'direction is {_shown(direction)}; expected "left" or "right"')
-    if distance is not None and not _is_distance(distance):
-        wrong = _shown(distance)
-        return _Problem("distance", f"distance is {wrong}; expected whole numbers from 1 up, as [1, 3] or [4, inf]")
-    if target is None:
-        return _Problem("target", "target is missing; add the share of words the rule holds for, such as target = 0.9")
-    if not (_is_band(target) and 0 <= target[0] <= target[1] <= 1):
-        wrong = _shown(target)
-        return _Problem("target", f"target is {wrong}; expected a share from 0 to 1, or a range such as [0.7, 1.0]")
-    weight, name = values.get("weight", 1.0), values.get("name", "")
-    if not (_is_number(weight) and 0 < weight < inf):
-        return _Problem("weight", f"weight is {_shown(weight)}; expected a number above 0")
-    if not (isinstance(name, str) and name.isprintable()):
-        return _Problem("name", f"name is {_shown(name)}; expected one line of text")
-    return _contradiction(values)
-
-
-def _contradiction(values: Mapping[str, Any]) -> _Problem | None:
-    """What is wrong with values that are right one by one."""
-    given = [key for key in ("direction", "distance") if values.get(key) is not None]
-    head = values.get("head")
-    if head is None and not given:
-        return _Problem("modifier", "every word has some head; add a head, a direction or a distance")
-    if head is not None and set(head) == {ROOT} and given:
-        return _Problem(given[0], f'the root has no side and no distance; leave {given[0]} out where head is "{ROOT}"')
-    return None
-
-
-def _are_tags(value: Any) -> bool:
-    if value is None:
-        return True
-    return isinstance(value, tuple) and bool(value) and all(isinstance(t, str) and t and t.isprintable() for t in value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_band(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
-
-
-def _is_distance(value: Any) -> bool:
-    if not _is_band(value) or not 1 <= value[0] <= value[1] or value[0] == inf:
-        return False
-    return all(end == inf or end == int(end) for end in value)
-
-
-def _shown(value: Any) -> str:
-    """A value as a file has it, more or less; a single one for a tuple that was made from it."""
-    if isinstance(value, tuple):
-        value = value[0] if len({repr(each) for each in value}) == 1 else list(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    text = text.replace("Infinity", "inf").replace("NaN", "nan")
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
-
-
 def _wrong_tags(tags: object) -> str:
-    return f'tags is {_shown(tags)}; expected "upos" or "xpos"'
+    return f'tags is {shown(tags)}; expected "upos" or "xpos"'
 
 
 def _predicate(rule: Rule) -> tuple[object, ...]:
     """Equal for rules about the same arcs."""
     head, modifier = (None if tags is None else frozenset(tags) for tags in (rule.head, rule.modifier))
     return head, modifier, rule.direction, rule.distance
-
-
-def _default_name(values: Mapping[str, Any]) -> str:
-    """The rule in words: "DET/ADJ left of NOUN, 1 to 3 words away"."""
-    head, direction, distance = values.get("head"), values.get("direction"), values.get("distance")
-    words = "/".join(values.get("modifier") or ("any word",))
-    side = f"{direction} of" if direction else "on"
-    return f"{words} {side} {'/'.join(head) if head else 'its head'}{_distance_in_words(distance)}"
-
-
-def _distance_in_words(distance: Band | None) -> str:
-    if distance is None:
-        return ""
-    low, high = distance
-    if high == inf:
-        return f", {low:.0f} or more words away"
-    if low < high:
-        return f", {low:.0f} to {high:.0f} words away"
-    return f", {low:.0f} words away" if low > 1 else ", next to it"
 
 
 def _packaged() -> Traversable:
@@ -348,11 +205,11 @@ def _parse_rule(table: dict[str, Any], number: int, source: str, lines: _Lines) 
             cause = f"{_called(table, number)}: {_unknown_key(key, _KEYS)}"
             raise RulesError(cause, source, lines.of_rule(number, key))
     values = {key: _as_held(key, value) for key, value in table.items()}
-    problem = _problem(values)
+    problem = problem_of(values)
     if problem is not None:
         cause = f"{_called(values, number)}: {problem.cause}"
         raise RulesError(cause, source, lines.of_rule(number, problem.key))
-    return Rule(**{**dict.fromkeys(_PREDICATE), **values}, line=lines.of_rule(number))
+    return Rule(**{**dict.fromkeys(PREDICATE), **values}, line=lines.of_rule(number))
 
 
 def _as_held(key: str, value: Any) -> Any:
@@ -371,19 +228,19 @@ def _called(values: Mapping[str, Any], number: int) -> str:
     name = values.get("name")
     if not isinstance(name, str) or not name.isprintable():
         name = ""
-    about = {key: values.get(key) for key in _PREDICATE}
-    if not name and _problem({**about, "target": (0, 1)}) is None:
-        name = _default_name(about)
+    about = {key: values.get(key) for key in PREDICATE}
+    if not name and problem_of({**about, "target": (0, 1)}) is None:
+        name = default_name(about)
     return f'rule {number + 1} ("{name}")' if name else f"rule {number + 1}"
 
 
 def _unknown_key(key: str, keys: Sequence[str], elsewhere: Sequence[str] = ()) -> str:
     """`elsewhere` are keys that have their place below [[rule]]."""
     if key in elsewhere:
-        return f"{_shown(key)} stands outside of a rule; put it below a line [[rule]]"
+        return f"{shown(key)} stands outside of a rule; put it below a line [[rule]]"
     meant = nearest(key, keys)
     suggestion = f"did you mean {meant}?" if meant else f"the keys are {', '.join(keys)}"
-    return f"unknown key {_shown(key)}; {suggestion}"
+    return f"unknown key {shown(key)}; {suggestion}"
 
 
 class _Lines:
@@ -423,7 +280,7 @@ def _rule_lines(rule: Rule) -> Iterator[str]:
     yield f"target = {_list_text(_ends([repr(float(end)) for end in rule.target]))}"
     if rule.weight != 1:
         yield f"weight = {float(rule.weight)!r}"
-    if rule.name != _default_name(vars(rule)):
+    if rule.name != default_name(vars(rule)):
         yield f"name = {_quoted(rule.name)}"
 
 
@@ -438,51 +295,3 @@ def _list_text(texts: list[str]) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-Candidate = tuple[str, str, str]  # head tag or ROOT, modifier tag, direction or "" for the root
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Of every candidate: the matching arcs, the units, and the matching arcs that chance would give."""
-
-    arcs: Counter[Candidate]
-    units: Counter[Candidate]
-    by_chance: dict[Candidate, float]
-
-    def add(self, tags: Sequence[str], heads: Sequence[int]) -> None:
-        """One tree, O(n x tags)."""
-        n = len(tags)
-        before: Counter[str] = Counter()
-        after = Counter(tags)
-        for word, (tag, head) in enumerate(zip(tags, heads[1:], strict=True), start=1):
-            after[tag] -= 1
-            self._add_units(((other, tag, "left"), count / n) for other, count in after.items() if count)
-            self._add_units(((other, tag, "right"), count / n) for other, count in before.items())
-            before[tag] += 1
-            if head:
-                self.arcs[tags[head - 1], tag, "left" if word < head else "right"] += 1
-        self._add_units(((ROOT, tag, ""), count / n) for tag, count in before.items())
-        self.arcs.update({(ROOT, tag, "") for tag, head in zip(tags, heads[1:], strict=True) if not head})
-
-    def _add_units(self, found: Iterable[tuple[Candidate, float]]) -> None:
-        for candidate, chance in found:
-            self.units[candidate] += 1
-            self.by_chance[candidate] = self.by_chance.get(candidate, 0.0) + chance
-
-    def share(self, candidate: Candidate) -> float:
-        return _smoothed(self.arcs[candidate], self.units[candidate])
-
-    def gain(self, candidate: Candidate) -> float:
-        chance = _smoothed(self.by_chance[candidate], self.units[candidate])
-        return self.arcs[candidate] * log(self.share(candidate) / chance)
-
-    def rule(self, candidate: Candidate) -> Rule:
-        head, modifier, direction = candidate
-        share = self.share(candidate)
-        return Rule((head,), (modifier,), cast(Direction, direction) if direction else None, None, (share, share))
-
-
-def _smoothed(count: float, units: int) -> float:
-    return (count + 0.5) / (units + 1)

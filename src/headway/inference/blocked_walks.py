@@ -21,18 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.arrays import Floats, Ints
-from headway.inference.escape_walks import (
-    FEW_WORDS,
-    PANEL,
-    copy_words,
-    flat,
-    leave_panel,
-    log_product,
-    substitute,
-    update,
-)
+from headway.inference.escape_walks import FEW_WORDS, copy_words, flat, log_product
 from headway.inference.jit import part
 from headway.inference.lanes import LANES, fill, load, store
+from headway.inference.panel_elimination import PANEL, leave_panel, substitute, update
 
 
 class LaneSpace(NamedTuple):

@@ -90,6 +90,17 @@ def starts_of(these: Candidates, on_pairs: bool, below_grandparent: bool) -> Int
     return starts
 
 
+@part
+def rank_above(these: Candidates, g: int, h: int) -> int:
+    """Which of the arcs that enter h comes from g."""
+    rank = 0
+    for entry in range(these.enters[h], these.enters[h + 1]):
+        if these.heads[these.entering[entry]] == g:
+            break
+        rank += 1
+    return rank
+
+
 @kernel
 def sibling_nodes(these: Candidates) -> NodeRows:
     """(P, 3) head, sibling, modifier; the sibling of a START pair and the modifier of an END pair are -1."""

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 from headway.arrays import Bools, Floats, Ints
 from headway.errors import ScoresError, ShapeError
 from headway.inference.batch import LARGEST_SCORE, as_batch, as_floats, as_scores
-from headway.inference.candidates import Candidates, candidates
+from headway.inference.candidates import Candidates, candidates, rank_above
 from headway.inference.jit import kernel, part
 from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, SIBLINGS, PartKind, places, starts_in_a_row
 
@@ -349,7 +349,7 @@ def score_of_tree(automata: Automata, tree: Ints, in_tree: Bools, value: Floats,
         h, first, last = side // 2, sides[side], sides[side + 1]
         row = automata.tables[h] + pairs[side] - pairs[2 * h]
         if automata.below_grandparent and h > 0:
-            row += _rank(these, tree[h], h) * (pairs[2 * h + 2] - pairs[2 * h])
+            row += rank_above(these, tree[h], h) * (pairs[2 * h + 2] - pairs[2 * h])
         before = first - 1
         for j in range(first, last):
             if in_tree[j]:
@@ -359,70 +359,6 @@ def score_of_tree(automata: Automata, tree: Ints, in_tree: Bools, value: Floats,
         if before >= first:
             total += table[row + before - first]
     return total
-
-
-@part
-def _rank(these: Candidates, g: int, h: int) -> int:
-    """Which of the arcs that enter h comes from g."""
-    rank = 0
-    for entry in range(these.enters[h], these.enters[h + 1]):
-        if these.heads[these.entering[entry]] == g:
-            break
-        rank += 1
-    return rank
-
-
-def count_parts(these: Candidates, taken: Bools, above: Ints, kinds: tuple[PartKind, ...]) -> Floats:
-    """1 for every part there is when these arcs are taken and head h stands below the arc above[h]; 0 elsewhere.
-
-    The parts are in a row: arcs first, then kind by kind.
-    """
-    return _count_parts(these, taken, above, *places(kinds))
-
-
-@kernel
-def _count_parts(these: Candidates, taken: Bools, above: Ints, on_pairs: Bools, below_grandparent: Bools) -> Floats:
-    kinds = len(on_pairs)
-    starts = starts_in_a_row(these, on_pairs, below_grandparent, len(these.heads))
-    row = np.empty(kinds, np.int64)  # add the number of an arc or a pair to get the number of its part
-    found = np.zeros(starts[-1, -1] if kinds else len(these.heads))
-    for side in range(len(these.sides) - 1):
-        h, first, last = side // 2, these.sides[side], these.sides[side + 1]
-        if first == last:
-            continue
-        has_head = above[h] >= 0
-        rank = _rank(these, these.heads[above[h]], h) if has_head else 0
-        for k in range(kinds):
-            firsts = these.pairs if on_pairs[k] else these.sides
-            row[k] = starts[k, h] - firsts[2 * h]
-            if below_grandparent[k]:
-                row[k] += rank * (firsts[2 * h + 2] - firsts[2 * h])
-        pair, before = these.pairs[side], first - 1
-        for j in range(first, last):
-            if taken[j]:
-                found[j] = 1.0
-                for k in range(kinds):
-                    if has_head or not below_grandparent[k]:
-                        found[row[k] + (pair + before - first + 1 if on_pairs[k] else j)] = 1.0
-                before = j
-            pair += j - first + 1
-        if before >= first:
-            for k in range(kinds):
-                if on_pairs[k] and (has_head or not below_grandparent[k]):
-                    found[row[k] + pair + before - first] = 1.0
-    return found
-
-
-@kernel
-def arcs_of_tree(these: Candidates, tree: Ints) -> tuple[Bools, Ints]:
-    """The arcs of a tree (A,), and for each node the arc into it (-1 for the root, and where the tree's was pruned)."""
-    taken = np.zeros(len(these.heads), np.bool_)
-    above = np.full(len(tree), -1, np.int64)
-    for a in range(len(taken)):
-        if tree[these.modifiers[a]] == these.heads[a]:
-            taken[a] = True
-            above[these.modifiers[a]] = a
-    return taken, above
 
 
 def _automata(these: Candidates, alpha: float, arcs: Floats, by_kind: Mapping[PartKind, Floats]) -> Automata:

@@ -33,9 +33,10 @@ from __future__ import annotations
 import numpy as np
 
 from headway.arrays import Floats
-from headway.inference.escape_walks import PANEL, padded
+from headway.inference.escape_walks import padded
 from headway.inference.jit import part
 from headway.inference.lane_product import product
+from headway.inference.panel_elimination import PANEL
 
 MOST_VISITS = 300.0
 

@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 from headway.arrays import Floats, Ints
 from headway.inference.batch import Batch, over_sentences
 from headway.inference.blocked_walks import LaneSpace, aligned, lane_space, solve_plain
-from headway.inference.escape_walks import WORK_ROWS, log_add, pack, packed_size, solve, table_shape, unpack
+from headway.inference.escape_walks import log_add, pack, packed_size, solve, table_shape, unpack
 from headway.inference.jit import kernel, part
 from headway.inference.marginal_slopes import MOST_VISITS, most_visits, slopes_by_products
+from headway.inference.panel_elimination import WORK_ROWS
 from headway.inference.walk_weights import SMALLEST_FACTOR, fill_weights, find_core, find_scale
 from headway.parallel import Executor
 

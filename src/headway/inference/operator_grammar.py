@@ -28,9 +28,9 @@ apply the operator at every split point, O(n^3 s^2).
 *Outside.* The derivatives of Z by every item, gathered from its parents, widest first. P(h -> m) = I . dZ/dI / Z.
 
 *Range.* Numbers of both signs have no logarithm, so each item is a mantissa (a vector whose largest entry is in
-[1/2, 1)) and a whole exponent of two. A sum first finds the largest exponent of its terms, and drops those 2^1022 times
-smaller than it. No item can underflow because another is large, whatever the length of the sentence; only within one
-vector of states are entries 2^-1022 of the largest lost.
+[1/2, 1)) and a whole exponent of two (`extended_numbers`). No item can underflow because another is large, whatever the
+length of the sentence; only within one vector of states are entries 2^-1022 of the largest lost. Sums stay below
+2^1022, since mantissas are at most 1 and the grammar's numbers at most 1e300.
 
 *Cancellation.* With operators of one sign every sum is of positive terms, and log Z and marginals have full relative
 accuracy. With mixed signs they err by rounding times (the sum of the trees' absolute weights) / |Z|.
@@ -38,7 +38,7 @@ accuracy. With mixed signs they err by rounding times (the sum of the trees' abs
 An empty sentence has one tree, of weight 1: there is nothing to generate.
 
 The file is longer than most: inside and outside are one loop each, since with a function for each kind of item Numba's
-counting of references to the charts took two thirds of the time, and both use the same arithmetic of mantissas.
+counting of references to the charts took two thirds of the time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,16 @@ from numpy.typing import ArrayLike
 from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import NoTreeError
 from headway.inference.batch import Batch, groups_by_length
-from headway.inference.fast_exp import fast_exp
+from headway.inference.extended_numbers import (
+    LOG_2,
+    ZERO_EXPONENT,
+    extended_exp,
+    normalise,
+    normalised,
+    power_of_two,
+    times_power_of_two,
+    to_common_exponent,
+)
 from headway.inference.first_order import best_heads
 from headway.inference.heads import as_heads
 from headway.inference.jit import kernel, part
@@ -65,9 +74,6 @@ from headway.parallel import SERIAL, Executor
 # and its logarithm (-28 at the floor) must not outweigh what the other arcs of the tree say.
 FLOOR = 1e-12
 
-# The exponent of zero: below all others, and the sum of several is still an int64.
-_ZERO = -(2**60)
-_LOG_2 = math.log(2.0)
 _LARGEST_EXP = 709.0
 _PADDED_CELLS = 2e6  # of a group decoded at once
 
@@ -282,8 +288,8 @@ def _inside_outside(
 ) -> tuple[float, int]:
     """(log |Z|, sign of Z), and the marginals unless Z is 0; n >= 1."""
     n, memory = symbols.shape[0] - 1, log_weights.shape[2]
-    weights, weight_exponents = _split(log_weights)
-    stops, stop_exponents = _split(log_stops)
+    weights, weight_exponents = extended_exp(log_weights)
+    stops, stop_exponents = extended_exp(log_stops)
     sentence = _Sentence(
         symbols,
         initial,
@@ -305,7 +311,7 @@ def _inside_outside(
     if z == 0.0:
         return -np.inf, 0
     _outside(sentence, items, sides, _empty_chart(cells, memory, initial.shape[1]), z, exponent, marginals)
-    return math.log(abs(z)) + exponent * _LOG_2, 1 if z > 0.0 else -1
+    return math.log(abs(z)) + exponent * LOG_2, 1 if z > 0.0 else -1
 
 
 @part
@@ -362,19 +368,19 @@ def _inside(sentence: _Sentence, items: _Chart, sides: _Sides) -> None:
                         exponents[start + k] = (
                             weight_exponent + by_head_exponents[inner + k] + triangle_exponents[row + k * memory]
                         )
-                top = _scale(factors, exponents, count * memory)
+                top = to_common_exponent(factors, exponents, count * memory)
                 for x in range(s):
                     vector[0, x] = 0.0
                 for q in range(memory):
                     _combine(vector, 0, factors, q * count, count, triangles, first * memory + q, memory)
                 _apply(operators, _operator(symbols, initial, h, d, m), vector, arcs, cell)
-                _normalise(arcs, arc_exponents, cell, top)
+                normalise(arcs, arc_exponents, cell, top)
             if single and h == 0 and 0 < width < n:
                 continue
 
             # the triangle: over its last modifier, apart for each state of the factor that leads to
             for q in range(memory):
-                tops[q] = _ZERO
+                tops[q] = ZERO_EXPONENT
                 for x in range(s):
                     triangles[cell * memory + q, x] = 0.0
             if width == 0:
@@ -389,21 +395,21 @@ def _inside(sentence: _Sentence, items: _Chart, sides: _Sides) -> None:
                     tops[follows[word + k]] = max(tops[follows[word + k]], exponents[k])
                 for k in range(width):
                     q = follows[word + k]
-                    factor = by_end[outer + k] * _power(exponents[k] - tops[q])
+                    factor = by_end[outer + k] * power_of_two(exponents[k] - tops[q])
                     for x in range(s):
                         triangles[cell * memory + q, x] += factor * arcs[first + k, x]
             for q in range(memory):
-                _normalise(triangles, triangle_exponents, cell * memory + q, tops[q])
+                normalise(triangles, triangle_exponents, cell * memory + q, tops[q])
 
             # the side: the triangle closed
             for q in range(memory):
                 factors[q] = stops[h, d, q]
                 exponents[q] = stop_exponents[h, d, q] + triangle_exponents[cell * memory + q]
-            top = _scale(factors, exponents, memory)
+            top = to_common_exponent(factors, exponents, memory)
             total = 0.0
             for q in range(memory):
                 total += factors[q] * _dot(final, automaton, triangles, cell * memory + q)
-            value, exponent = _normalised(total, top)
+            value, exponent = normalised(total, top)
             end = _cell(n, m, 1 - d, width)
             by_head[cell] = value
             by_head_exponents[cell] = exponent
@@ -435,7 +441,7 @@ def _outside(
 
             if h > 0 or width == n or not single:
                 # by the closed side: it is the outer side of modifier h, or its inner side
-                side, side_exponent = (0.5, 1) if h == 0 and width == n else (0.0, _ZERO)
+                side, side_exponent = (0.5, 1) if h == 0 and width == n else (0.0, ZERO_EXPONENT)
                 if h > 0:
                     # heads 1, 2, .. places back; a single root only if the triangle reaches the end
                     outer = h - (single and m < n) if d == RIGHT else n - h
@@ -460,7 +466,7 @@ def _outside(
                                 + out_arc_exponents[beyond - k * jump]
                                 + triangle_exponents[(start - k * jump) * memory + q]
                             )
-                    top = _scale(factors, exponents, outer + memory * inner)
+                    top = to_common_exponent(factors, exponents, outer + memory * inner)
                     total = _sum_dots(
                         factors, 0, outer, arcs, arc, jump, out_triangles, whole * memory + follows[h], jump * memory
                     )
@@ -476,7 +482,7 @@ def _outside(
                             start * memory + q,
                             -jump * memory,
                         )
-                    side, side_exponent = _normalised(total, top)
+                    side, side_exponent = normalised(total, top)
 
                 # by the triangle: it is closed, or takes a further modifier
                 count = widest - width
@@ -494,11 +500,11 @@ def _outside(
                         )
                     factors[count] = side * stops[h, d, q]
                     exponents[count] = side_exponent + stop_exponents[h, d, q]
-                    top = _scale(factors, exponents, count + 1)
+                    top = to_common_exponent(factors, exponents, count + 1)
                     for x in range(s):
                         out_triangles[row, x] = factors[count] * final[automaton, x]
                     _combine(out_triangles, row, factors, 0, count, out_arcs, further, 1)
-                    _normalise(out_triangles, out_triangle_exponents, row, top)
+                    normalise(out_triangles, out_triangle_exponents, row, top)
 
             # by the trapezoid: it is in every wider triangle; then back through the operator
             if width > 0:
@@ -510,84 +516,18 @@ def _outside(
                 for k in range(count):
                     factors[k] = by_head[outer + k]
                     exponents[k] = by_head_exponents[outer + k] + out_triangle_exponents[(first + k) * memory + q]
-                top = _scale(factors, exponents, count)
+                top = to_common_exponent(factors, exponents, count)
                 for x in range(s):
                     vector[0, x] = 0.0
                 _combine(vector, 0, factors, 0, count, out_triangles, first * memory + q, memory)
                 together = _dot(arcs, cell, vector, 0)
                 if together != 0.0:
-                    marginals[h, m] = _times_power(together / z, top + arc_exponents[cell] - z_exponent)
+                    marginals[h, m] = times_power_of_two(together / z, top + arc_exponents[cell] - z_exponent)
                 _apply_transposed(operators, _operator(symbols, initial, h, d, m), vector, out_arcs, cell)
-                _normalise(out_arcs, out_arc_exponents, cell, top)
+                normalise(out_arcs, out_arc_exponents, cell, top)
 
 
-# ---------------------------------------------------------------------------------- mantissas and exponents
-
-
-@part
-def _split(logs: Floats) -> tuple[Floats, Ints]:
-    """Mantissas in [1, 2) and exponents of exp(logs)."""
-    values, exponents = np.empty(logs.shape), np.empty(logs.shape, np.int64)
-    flat, flat_values, flat_exponents = logs.ravel(), values.ravel(), exponents.ravel()
-    for k in range(flat.shape[0]):
-        possible = flat[k] > -np.inf
-        x = flat[k] if possible else 0.0
-        exponent = math.floor(x / _LOG_2)
-        flat_values[k] = fast_exp(x - exponent * _LOG_2) if possible else 0.0
-        flat_exponents[k] = np.int64(exponent) if possible else _ZERO
-    return values, exponents
-
-
-@part
-def _scale(factors: Floats, exponents: Ints, count: int) -> int:
-    """The largest exponent; the factors are scaled to it."""
-    top = _ZERO
-    for k in range(count):
-        top = max(top, exponents[k])
-    for k in range(count):
-        factors[k] *= _power(exponents[k] - top)
-    return top
-
-
-@part
-def _power(exponent: int) -> float:
-    """2^exponent for exponents up to 1023, by its bits; 0 from -1023 down.
-
-    Sums in the charts stay below 2^1022, since mantissas are at most 1 and the grammar's numbers at most 1e300.
-    """
-    return np.int64((max(exponent, -1023) + 1023) << 52).view(np.float64)
-
-
-@part
-def _exponent(value: float) -> int:
-    """The exponent e of a value m 2^e >= 0 with m in [1/2, 1), from its bits; -1022 for what is smaller, and for 0."""
-    return int((np.float64(value).view(np.int64) >> 52) - 1022)
-
-
-@part
-def _times_power(value: float, exponent: int) -> float:
-    """value 2^exponent, for any exponent; 0 where that is too small for a float."""
-    return math.ldexp(value, min(max(exponent, -4000), 4000))
-
-
-@part
-def _normalised(value: float, exponent: int) -> tuple[float, int]:
-    """The same number with its mantissa in [1/2, 1), or zero."""
-    more = _exponent(abs(value))
-    return value * _power(-more), exponent + more if value != 0.0 else _ZERO
-
-
-@part
-def _normalise(vectors: Floats, exponents: Ints, row: int, exponent: int) -> None:
-    """The same vector with its largest entry in [1/2, 1), or zero. (Without a branch, no references are counted.)"""
-    largest = 0.0
-    for x in range(vectors.shape[1]):
-        largest = max(largest, abs(vectors[row, x]))
-    more = _exponent(largest)
-    scale = _power(-more)
-    for x in range(vectors.shape[1]):
-        vectors[row, x] *= scale
-    exponents[row] = exponent + more if largest > 0.0 else _ZERO
+# ---------------------------------------------------------------------------------- rows of numbers
 
 
 @part
@@ -669,7 +609,7 @@ def _tree_weight(
             automaton = 2 * symbols[h] + d
             step = 1 if d == RIGHT else -1
             state[0] = initial[automaton]
-            _normalise(state, exponents, 0, 0)
+            normalise(state, exponents, 0, 0)
             q, exponent = 0, exponents[0]
             m = h + step
             while 1 <= m <= n:
@@ -678,13 +618,13 @@ def _tree_weight(
                     first = _operator(symbols, initial, h, d, m)
                     _apply(operators, first, state, after, 0)
                     state[0] = after[0]
-                    _normalise(state, exponents, 0, exponent)
+                    normalise(state, exponents, 0, exponent)
                     q, exponent = follows[m], exponents[0]
                 m += step
             weight = _dot(final, automaton, state, 0)
             log_weight += log_stops[h, d, q]
             if weight == 0.0 or log_weight == -np.inf:
                 return -np.inf, 0
-            log_weight += math.log(abs(weight)) + exponent * _LOG_2
+            log_weight += math.log(abs(weight)) + exponent * LOG_2
             sign *= 1 if weight > 0.0 else -1
     return log_weight, sign

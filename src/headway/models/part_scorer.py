@@ -27,8 +27,9 @@ from headway.features.firing import distance_bin
 from headway.features.part_features import PartFeatures, PartList
 from headway.features.templates import Template, roles
 from headway.inference.candidates import Candidates, NodeRows, candidates
-from headway.inference.head_automata import GrandSiblingParts, Parts, SiblingParts, arcs_of_tree, count_parts
+from headway.inference.head_automata import GrandSiblingParts, Parts, SiblingParts
 from headway.inference.jit import kernel
+from headway.inference.part_counts import arcs_of_tree, count_parts
 from headway.inference.parts import GRAND_SIBLINGS, GRANDPARENTS, KINDS, SIBLINGS, PartKind
 from headway.parallel import SERIAL, Executor
 

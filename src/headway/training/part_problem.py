@@ -13,7 +13,8 @@ import numpy as np
 from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.features.coding import Coded
 from headway.inference.dual_decomposition import decode
-from headway.inference.head_automata import arcs_of_tree, count_parts, decode_heads
+from headway.inference.head_automata import decode_heads
+from headway.inference.part_counts import arcs_of_tree, count_parts
 from headway.learning.problem import ARGMAX
 from headway.models.part_scorer import PartScorer, PrunedBatch, sentence_parts
 from headway.training.settings import Decoding
