@@ -74,7 +74,7 @@ def induce(
     require_one_standard_input(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
-        options.require_place_for(output)
+        options.require_place_for(output, treebank, dev)
     require_model(model)
     options.require_inputs(treebank, dev)
     from headway.treebank import read_treebank

@@ -248,8 +248,11 @@ def require_inputs(*names: str | None) -> None:
         raise TreebankError(f"the file cannot be opened ({reason}); check its name", name)
 
 
-def require_output(name: str) -> None:
-    """Refuse an output that cannot be written. Devices and pipes are left to whoever writes to them."""
+def require_output(name: str, *kept: str | os.PathLike[str] | None) -> None:
+    """Refuse an output that cannot be written, and one that would replace a file to be kept, such as the input.
+
+    Devices and pipes are left to whoever writes to them.
+    """
     try:
         path = Path(name).resolve()
     except ValueError:  # no file can have such a name; whoever writes says so
@@ -263,13 +266,15 @@ def require_output(name: str) -> None:
     elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         code = errno.EACCES
     else:
+        if is_one_of(path, *kept):
+            raise TreebankError("writing would replace a file that is read; choose another name", name)
         return
     error = OSError(code, os.strerror(code))
     raise TreebankError(f"writing failed ({error.strerror}); {remedy(error)}", name)
 
 
-def require_place_for(path: Path, what: str = "a model") -> None:
-    """Refuse an output that cannot be written before hours are spent on it."""
+def require_place_for(path: Path, *read: str | None, what: str = "a model") -> None:
+    """Refuse an output that cannot be written before hours are spent on it, and one that is a file to be read."""
     if str(path) == "-" or path.is_dir():
         raise typer.BadParameter(f"{what} cannot be written to {path}; give a file name")
     folder = path.absolute().parent
@@ -277,3 +282,12 @@ def require_place_for(path: Path, what: str = "a model") -> None:
         raise typer.BadParameter(f"the folder of {path} does not exist; create it first")
     if not os.access(folder, os.W_OK):
         raise typer.BadParameter(f"the folder of {path} cannot be written to; choose another")
+    if is_one_of(path, *read):
+        raise typer.BadParameter(f"{what} would replace {path}, which is read; give another file name")
+
+
+def is_one_of(path: Path, *others: str | os.PathLike[str] | None) -> bool:
+    """Whether the path leads to one of these files, by whatever name."""
+    if not path.is_file():
+        return False
+    return any(other is not None and os.path.exists(other) and path.samefile(other) for other in others)  # noqa: PTH110
