@@ -10,7 +10,7 @@ import errno
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, fields, replace
 from enum import StrEnum
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headway.atomic import remedy
-from headway.declared import Option, choices_of, hints_of
+from headway.declared import Option, choices_of, hints_of, require_choices, require_minimums
 from headway.errors import TrainingError, TreebankError
 
 if TYPE_CHECKING:
@@ -135,7 +135,10 @@ def with_settings(
             config, called = values.pop("config", None), values.pop("called", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
             if config is not None:
-                read = _settings_of(config, {each.name for each in chosen})
+                read = _settings_of(config, chosen)
+                with refusing_settings(f"{config}: "):
+                    require_choices(kind(**{**defaults, **read}))
+                    require_minimums(kind(**{**defaults, **read}))
                 typed = {each.name for each in chosen if _is_given(called, _name(each))}
                 settings |= {name: value for name, value in read.items() if name not in typed}
             with refusing_settings():
@@ -164,12 +167,12 @@ def workers_at(address: str | None, processes: int | None) -> Iterator[Workers |
 
 
 @contextmanager
-def refusing_settings() -> Iterator[None]:
-    """Settings that cannot be are wrong usage."""
+def refusing_settings(where: str = "") -> Iterator[None]:
+    """Settings that cannot be are wrong usage; `where` begins the message."""
     try:
         yield
     except TrainingError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(f"{where}{error}") from None
 
 
 def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -182,20 +185,25 @@ def _is_given(called: typer.Context, parameter: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _settings_of(path: Path, known: set[str]) -> dict[str, Any]:
-    """The settings of a TOML file, by their names; hyphens are underscores."""
+def _settings_of(path: Path, chosen: Sequence[Field[Any]]) -> dict[str, Any]:
+    """The settings of a TOML file, by their options' names or their own; hyphens are underscores."""
     try:
         read = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", str(path)) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise typer.BadParameter(f"{path}: no TOML ({error}); write lines such as: epochs = 20") from None
-    found = {name.replace("-", "_"): value for name, value in read.items()}
-    for name in found:
-        if name not in known:
-            raise typer.BadParameter(
-                f"{path}: there is no setting {name!r}; the settings are {', '.join(sorted(known))}"
-            )
+        advice = "write lines such as epochs = 20 and projective = true"
+        raise typer.BadParameter(f"{path}: no TOML ({error}); {advice}") from None
+    found = {}
+    for name, value in read.items():
+        underscored = name.replace("-", "_")
+        setting = next((each for each in chosen if underscored in (each.name, _name(each))), None)
+        if setting is None:
+            names = ", ".join(sorted(map(_name, chosen)))
+            raise typer.BadParameter(f"{path}: there is no setting {name!r}; the settings are {names}")
+        if underscored == _name(setting) and _option(setting).off and not isinstance(value, bool):
+            raise typer.BadParameter(f"{path}: {name} is {value!r}; expected true or false")
+        found[setting.name] = _value(setting, value) if underscored == _name(setting) else value
     return found
 
 
