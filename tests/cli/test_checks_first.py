@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headway.cli.app import app
+from tests.cli.conftest import Invoke, one_error
 
 
 @pytest.fixture
@@ -120,6 +121,7 @@ WRONG = {
     "induce train.conllu --model gone.headway --draw-automaton N:left": "gone.headway: no such file",
     "parse gone.headway train.conllu": "gone.headway: no such file; give the path of a saved model, or a name",
     "parse en gone.conllu": "gone.conllu: the file cannot be opened",
+    "parse folder train.conllu": "folder: a folder, not the file of a model, and no model of this name; there is en",
     "parse en train.conllu -o gone/parsed.conllu": "parsed.conllu: writing failed (No such file",
     "parse en train.conllu -o folder": "folder: writing failed (Is a directory); choose another name",
     "parse en train.conllu --unsure-below 7": "--unsure-below is 7.0; expected a probability",
@@ -196,6 +198,14 @@ def test_what_is_wrong_is_said_first(command: str, place: Path) -> None:
     assert result.stdout == ""
     assert WRONG[command] in " ".join(result.stderr.split()), result.stderr
     assert contents(place) == before
+
+
+def test_a_text_in_place_of_a_file(invoke: Invoke) -> None:
+    error = one_error(invoke("parse", "en", "Dogs bark.", status=1))
+    assert error == (
+        "Dogs bark.: the file cannot be opened (No such file or directory); check its name, or give the text itself "
+        "through a pipe, with - as the name"
+    )
 
 
 def contents(folder: Path) -> dict[Path, bytes | None]:

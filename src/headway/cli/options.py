@@ -245,15 +245,18 @@ def require_inputs(*names: str | None) -> None:
     for name in names:
         if name is None or name == "-":
             continue
+        advice = "check its name"
         if not os.path.exists(name):  # noqa: PTH110  (a name with a zero byte is no error here)
             reason = os.strerror(errno.ENOENT)
+            if " " in name:
+                advice += ", or give the text itself through a pipe, with - as the name"
         elif Path(name).is_dir():
             reason = os.strerror(errno.EISDIR)
         elif not os.access(name, os.R_OK):
             reason = os.strerror(errno.EACCES)
         else:
             continue
-        raise TreebankError(f"the file cannot be opened ({reason}); check its name", name)
+        raise TreebankError(f"the file cannot be opened ({reason}); {advice}", name)
 
 
 def require_output(name: str, *kept: str | os.PathLike[str] | None) -> None:
