@@ -149,7 +149,8 @@ def summary(output: Path, about: Mapping[str, Any]) -> str:
     settings, data, chosen = about["settings"], about["train"], about["chosen"]
     return (
         f"{printable(str(output))}: {', '.join(_described(settings, chosen))}\n"
-        f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
+        f"headway {about['headway']}, seed {settings['seed']}, "
+        f"{counted(data['sentences'], 'sentence')} sha256 {data['sha256']}"
     )
 
 
