@@ -146,6 +146,15 @@ def test_white_space_hangs_from_the_token_before(nlp: Language, model: Path) -> 
     assert len(list(spaced.sents)) == 1
 
 
+def test_white_space_before_the_first_word_is_no_sentence(model: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("headway", config={"model": str(model)})
+    doc = nlp("\n\n  la hundo vidas kato .\n\nla kato vidas hundo .")
+    assert [span.start for span in doc.sents] == [0, 7]
+    assert sum(token.dep_ == "ROOT" for token in doc) == 2
+    assert (doc[0].dep_, doc[0].head.i) == ("dep", 1)
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\n \t", "hundo", ".", " hundo"])
 def test_short_docs(nlp: Language, text: str) -> None:
     doc = nlp(text)

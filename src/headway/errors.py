@@ -34,7 +34,7 @@ class ArgumentError(HeadwayError, ValueError, TypeError):
 
 
 class MissingExtraError(HeadwayError):
-    """An optional package that is not installed."""
+    """A package that is not installed, or cannot be imported."""
 
 
 class ScoresError(HeadwayError, ValueError):

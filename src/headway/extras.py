@@ -1,7 +1,9 @@
-"""What an optional package is needed for, said before any work is done rather than after it."""
+"""What a package is needed for that cannot be imported: of an optional one, before any work is done."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from headway.errors import MissingExtraError
@@ -12,3 +14,15 @@ def require_extra(package: str, extra: str, purpose: str, *, otherwise: str = ""
     if find_spec(package) is None:
         remedy = f"install it with: pip install 'headway[{extra}]'"
         raise MissingExtraError(f"{purpose} needs {package}; {remedy}{otherwise and f', or {otherwise}'}")
+
+
+@contextmanager
+def required(package: str) -> Iterator[None]:
+    """Raise if `package`, which is always installed, cannot be imported: the system may lack what it needs."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"networks need {package}, which cannot be imported ({error}); install it again with: "
+            f"pip install --force-reinstall {package}"
+        ) from None

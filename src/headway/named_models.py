@@ -164,4 +164,5 @@ def _unknown(name: str) -> str:
     near = get_close_matches(name.lower(), names, n=1)
     meant = f"did you mean {near[0]}? There" if near else "there"
     are = f"{meant} {'is' if len(names) == 1 else 'are'} {', '.join(names)}" if names else "there are none here"
-    return f"{name}: no such file, and no model of this name; {are}"
+    found = "a folder, not the file of a model" if Path(name).is_dir() else "no such file"
+    return f"{name}: {found}, and no model of this name; {are}"

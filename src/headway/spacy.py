@@ -233,7 +233,7 @@ class _Text:
         if parser.segmenter is None:
             return cls(doc, (), {})
         drafts = parser.drafts(doc.text)
-        return cls(doc, tuple(_first_tokens(doc, drafts)), _joints(drafts))
+        return cls(doc, tuple(_first_tokens(doc, drafts[1:])), _joints(drafts))  # white space may precede the first
 
     def words(self) -> Iterator[list[int]]:
         """The tokens of each sentence that are words; sentences of white space alone are left out."""

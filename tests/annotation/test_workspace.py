@@ -76,7 +76,7 @@ def test_files_that_cannot_be_annotated(tmp_path):
         Workspace.open(tmp_path / "none.conllu")
     with pytest.raises(TreebankError, match=r"this is a folder"):
         Workspace.open(tmp_path)
-    with pytest.raises(TreebankError, match=r"a\.conllu, line 2: the line has 1 columns; expected 10"):
+    with pytest.raises(TreebankError, match=r"a\.conllu, line 2: the line has 1 column; expected 10"):
         Workspace.open(treebank(tmp_path, b"# text = a\nnothing\n"))
     with pytest.raises(ArgumentError, match=r"write is 'none'"):
         Workspace.open(treebank(tmp_path), write="none")

@@ -37,6 +37,7 @@ from headway.cli import (
     tune,
     warm_up,
 )
+from headway.cli.train import summary
 from headway.coreference.settings import ResolverSettings
 from headway.declared import Option, choices_of, require_choices, setting
 from headway.errors import HeadwayError, TrainingError
@@ -428,3 +429,14 @@ def _fail_with(monkeypatch: Any, failure: BaseException) -> None:
         raise failure
 
     monkeypatch.setattr("headway.treebank.read_treebank", fail)
+
+
+def test_one_is_not_a_plural(invoke: Invoke, tmp_path: Path) -> None:
+    trees = tmp_path / "one.conllu"
+    trees.write_text("1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_\n\n", encoding="utf-8")
+    about = {"headway": "1", "settings": {"seed": 0}, "train": {"sentences": 1, "sha256": "ab"}}
+    assert summary(tmp_path / "m", about).endswith("headway 1, seed 0, 1 sentence sha256 ab")
+    assert invoke("evaluate", trees, trees).stdout.startswith("1 sentence, 1 word, 1 without punctuation\n")
+    first_words = [line.split()[:2] for line in invoke("info", trees).stdout.splitlines()]
+    assert ["1", "label"] in first_words
+    assert ["1", "tag"] in first_words

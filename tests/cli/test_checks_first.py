@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headway.cli.app import app
+from tests.cli.conftest import Invoke, one_error
 
 
 @pytest.fixture
@@ -44,6 +45,12 @@ def place(tmp_path: Path, train_file: Path, model: Path, monkeypatch: pytest.Mon
     (tmp_path / "no-clusters.txt").write_text("dog 01\n")
     (tmp_path / "no-rules.toml").write_text("rules = 5\n")
     (tmp_path / "bad.conllu").write_text("1\tx\n")
+    (tmp_path / "other.conllu").write_bytes(train_file.read_bytes())
+    (tmp_path / "link.conllu").symlink_to(tmp_path / "train.conllu")
+    (tmp_path / "news.txt").write_text("Dogs bark.\n")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "news.txt")
+    (tmp_path / "clusters.txt").write_text("01\tdog\n")
+    (tmp_path / "rules.toml").write_text("")
     rows = [f"{m}\tw\t_\tX\tT{m}\t_\t{m - 1}\tx\t_\t_\n" for m in range(1, 131)]
     (tmp_path / "tags.conllu").write_text("".join([*rows, "\n"]))
     (tmp_path / "folder").mkdir()
@@ -114,6 +121,7 @@ WRONG = {
     "induce train.conllu --model gone.headway --draw-automaton N:left": "gone.headway: no such file",
     "parse gone.headway train.conllu": "gone.headway: no such file; give the path of a saved model, or a name",
     "parse en gone.conllu": "gone.conllu: the file cannot be opened",
+    "parse folder train.conllu": "folder: a folder, not the file of a model, and no model of this name; there is en",
     "parse en train.conllu -o gone/parsed.conllu": "parsed.conllu: writing failed (No such file",
     "parse en train.conllu -o folder": "folder: writing failed (Is a directory); choose another name",
     "parse en train.conllu --unsure-below 7": "--unsure-below is 7.0; expected a probability",
@@ -151,14 +159,55 @@ WRONG = {
     "info gone.conllu": "gone.conllu: the file cannot be opened",
     "info gone.txt --templates": TABLES,
 }
+# Outputs that would replace a file which the command reads.
+WRONG |= dict.fromkeys(
+    (
+        "train train.conllu -o ./train.conllu",
+        "train other.conllu --dev train.conllu -o train.conllu",
+        "train train.conllu --learner loglinear --text other.conllu -o other.conllu",
+        "train train.conllu --clusters clusters.txt -o clusters.txt",
+        "train train.conllu --model neural --teacher model.headway -o model.headway",
+        "train train.conllu -o link.conllu",
+        "tune train.conllu -o train.conllu",
+        "constrain universal train.conllu -o train.conllu",
+        "constrain universal train.conllu --rules-out train.conllu -o m",
+        "constrain rules.toml train.conllu --rules-out rules.toml -o m",
+        "induce train.conllu -o train.conllu",
+        "coref train train.conllu -o train.conllu",
+        "coref resolve model.headway train.conllu -o model.headway",
+        "parse en news.txt -o news.txt",
+        "parse en news.txt -o link.txt",
+        "parse en train.conllu --format json -o train.conllu",
+        "parse en train.conllu --format tree -o train.conllu",
+        "parse en train.conllu --skip-bad -o train.conllu",
+        "parse model.headway train.conllu -o model.headway",
+        "draw train.conllu --format text -o train.conllu",
+        "draw other.conllu --gold train.conllu --format svg -o train.conllu",
+        "draw train.conllu --model model.headway --format text -o model.headway",
+    ),
+    "would replace",
+)
 
 
 @pytest.mark.parametrize("command", WRONG)
 def test_what_is_wrong_is_said_first(command: str, place: Path) -> None:
-    before = sorted(place.rglob("*"))
+    before = contents(place)
     result = CliRunner(env={"HEADWAY_QUIET": "1", "COLUMNS": "300"}).invoke(app, command.split(), prog_name="headway")
     assert result.exit_code in (1, 2), result.output
     assert isinstance(result.exception, SystemExit), result.exception
     assert result.stdout == ""
     assert WRONG[command] in " ".join(result.stderr.split()), result.stderr
-    assert sorted(place.rglob("*")) == before
+    assert contents(place) == before
+
+
+def test_a_text_in_place_of_a_file(invoke: Invoke) -> None:
+    error = one_error(invoke("parse", "en", "Dogs bark.", status=1))
+    assert error == (
+        "Dogs bark.: the file cannot be opened (No such file or directory); check its name, or give the text itself "
+        "through a pipe, with - as the name"
+    )
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    """All that is in a folder, and what its files hold."""
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}

@@ -48,6 +48,39 @@ def test_train_parse_evaluate(invoke: Invoke, train_file: Path, test_file: Path,
 
 
 @pytest.mark.parametrize(
+    ("line", "single_root"),
+    [("multi-root = true", False), ("multi_root = false", True), ("single_root = false", False)],
+)
+def test_a_file_of_settings_has_the_names_of_options(
+    line: str, single_root: bool, invoke: Invoke, train_file: Path, tmp_path: Path
+) -> None:
+    config, model = tmp_path / "settings.toml", tmp_path / "m.headway"
+    config.write_text(f"{line}\nepochs = 1\n", encoding="utf-8")
+    invoke("train", train_file, "--config", config, "-o", model)
+    assert settings_of(model)["single_root"] is single_root
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ('multi-root = "no"', "multi-root is 'no'; expected true or false"),
+        ('epochs = "two"', "epochs is 'two'; expected a whole number or None"),
+        ("epochs = 0", "epochs is 0; expected 1 or more"),
+        ('learner = "svm"', "learner is 'svm'; expected any of perceptron, margin,"),
+        ("epoch = 2", "there is no setting 'epoch'; the settings are batch, c,"),
+        ("projective = True", "no TOML (Invalid value (at line 1, column 14)); write lines such as"),
+    ],
+)
+def test_what_is_wrong_in_a_file_of_settings(
+    line: str, cause: str, invoke: Invoke, train_file: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "settings.toml"
+    config.write_text(f"{line}\n", encoding="utf-8")
+    done = invoke("train", train_file, "--config", config, "-o", tmp_path / "m.headway", status=2)
+    assert f"settings.toml: {cause}" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
     ("words", "changed"),
     [
         ("", {}),

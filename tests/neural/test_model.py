@@ -20,7 +20,7 @@ pytest.importorskip("tokenizers", reason="subwords are cut by tokenizers")
 from headway import Parser, Sentence
 from headway.archive import Archive, load_archive, save_archive
 from headway.arrays import TreeClass
-from headway.errors import ArchiveError, HeadwayError, TrainingError
+from headway.errors import ArchiveError, HeadwayError, MissingExtraError, TrainingError
 from headway.inference import TreeDistribution
 from headway.models.constraints import Constraints, mask_arcs
 from headway.models.protocol import Options
@@ -234,6 +234,16 @@ def test_parsing_needs_neither_torch_nor_onnx(path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "('DET', 'NOUN')\n"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
+def test_a_library_that_cannot_be_imported_is_one_sentence(package, monkeypatch):
+    """As on a system without the libraries that it needs itself: the model is not to blame."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError) as caught:
+        Parser.load("en").parse("The dog sleeps.")
+    assert str(caught.value).startswith(f"networks need {package}, which cannot be imported (")
+    assert str(caught.value).endswith(f"); install it again with: pip install --force-reinstall {package}")
 
 
 def test_describe(parser):

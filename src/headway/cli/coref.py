@@ -78,7 +78,7 @@ def train(
     The clusters of a document are learnt through trees over its mentions. The trees are latent: nobody annotated them.
     """
     require_one_standard_input(train, dev)
-    options.require_place_for(output)
+    options.require_place_for(output, train, dev)
     options.require_inputs(train, dev)
     from headway.coreference.resolver import Resolver
 
@@ -109,7 +109,7 @@ def resolve(
     Clusters are written as Entity= marks. Those already in INPUT are ignored and replaced; everything else is kept.
     """
     options.require_inputs(input)
-    options.require_output(output)
+    options.require_output(output, model)
     from headway.coreference import read_documents, write_documents
     from headway.coreference.resolver import Resolver
 

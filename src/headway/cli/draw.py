@@ -128,7 +128,7 @@ def draw(
     if coref:
         _require_coref_sense(output or input, picture, wanted, [gold, heatmap, probabilities])
         options.require_inputs(input, None if model is None else str(path_of_model(model)))
-        _require_folder(input, output, picture, sentence)
+        _require_folder(input, output, picture, sentence, model)
         _draw_coreference(input, output, picture, sentence, wanted, model)
         return
     if picture is Picture.HTML:
@@ -140,7 +140,7 @@ def draw(
         require_matplotlib()
     require_model(model)
     options.require_inputs(input, gold)
-    _require_folder(input, output, picture, sentence)
+    _require_folder(input, output, picture, sentence, gold, model)
     found = _sentences(input, model, wanted)
     if picture is Picture.TEXT:
         _write_texts(found, probabilities, output)
@@ -234,12 +234,12 @@ def _require_place(target: str, picture: Picture, wanted: int | None) -> None:
         raise typer.BadParameter(f"a terminal cannot show {picture.upper()}; give -o OUT, or --format text")
 
 
-def _require_folder(input: str, output: str | None, picture: Picture, sentence: str | None) -> None:
+def _require_folder(input: str, output: str | None, picture: Picture, sentence: str | None, *read: str | None) -> None:
     """Refuse a place that cannot be written to before anything is read. Folders of numbered pictures are made."""
     target = output or "-" if picture is Picture.TEXT else _target(input, output, picture, sentence, 1)
     if output is not None and "{n}" in output:
         return
-    options.require_output(target)
+    options.require_output(target, input, *read)
 
 
 def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_Found]:

@@ -14,7 +14,7 @@ import typer
 from headway.cli import options
 from headway.cli.failures import require_one_standard_input
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
-from headway.cli.tables import table
+from headway.cli.tables import counted, table
 from headway.errors import printable
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _sections(systems: Sequence[_System], comparisons: Mapping[str, _Tests]) -> 
     """The report, part by part."""
     scores = systems[0].scores
     sentences = len(scores.per_sentence.words)
-    yield f"{sentences} sentences, {scores.tokens} words, {scores.scored} without punctuation"
+    yield f"{counted(sentences, 'sentence')}, {counted(scores.tokens, 'word')}, {scores.scored} without punctuation"
     letters = [""] if len(systems) == 1 else ["A", "B"]
     if len(systems) > 1:
         yield "\n".join(f"{letter}: {printable(each.name)}" for letter, each in zip(letters, systems, strict=True))

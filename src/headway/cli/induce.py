@@ -74,7 +74,7 @@ def induce(
     require_one_standard_input(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
-        options.require_place_for(output)
+        options.require_place_for(output, treebank, dev)
     require_model(model)
     options.require_inputs(treebank, dev)
     from headway.treebank import read_treebank
@@ -149,7 +149,8 @@ def summary(output: Path, about: Mapping[str, Any]) -> str:
     settings, data, chosen = about["settings"], about["train"], about["chosen"]
     return (
         f"{printable(str(output))}: {', '.join(_described(settings, chosen))}\n"
-        f"headway {about['headway']}, seed {settings['seed']}, {data['sentences']} sentences sha256 {data['sha256']}"
+        f"headway {about['headway']}, seed {settings['seed']}, "
+        f"{counted(data['sentences'], 'sentence')} sha256 {data['sha256']}"
     )
 
 

@@ -15,7 +15,7 @@ from headway.cli import options
 from headway.cli.failures import Skipped
 from headway.cli.model_info import describe_model, described
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
-from headway.cli.tables import table
+from headway.cli.tables import counted, table
 from headway.errors import TemplateError, printable
 from headway.named_models import find_model, path_of_model
 
@@ -138,8 +138,8 @@ def _treebank_text(found: Statistics) -> str:
     ]
     parts = [table(rows)]
     for title, counts in (("label", found.labels), ("tag", found.upos)):
-        counted = [[printable(name), str(count)] for name, count in counts.most_common()]
-        parts.append(table([[f"{len(counts)} {title}s", "words"], *counted]))
+        rows = [[printable(name), str(count)] for name, count in counts.most_common()]
+        parts.append(table([[counted(len(counts), title), "words"], *rows]))
     return "\n\n".join(parts)
 
 

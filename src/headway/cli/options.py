@@ -10,7 +10,7 @@ import errno
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import Field, fields, replace
 from enum import StrEnum
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headway.atomic import remedy
-from headway.declared import Option, choices_of, hints_of
+from headway.declared import Option, choices_of, hints_of, require_choices, require_minimums
 from headway.errors import TrainingError, TreebankError
 
 if TYPE_CHECKING:
@@ -135,7 +135,10 @@ def with_settings(
             config, called = values.pop("config", None), values.pop("called", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
             if config is not None:
-                read = _settings_of(config, {each.name for each in chosen})
+                read = _settings_of(config, chosen)
+                with refusing_settings(f"{config}: "):
+                    require_choices(kind(**{**defaults, **read}))
+                    require_minimums(kind(**{**defaults, **read}))
                 typed = {each.name for each in chosen if _is_given(called, _name(each))}
                 settings |= {name: value for name, value in read.items() if name not in typed}
             with refusing_settings():
@@ -164,12 +167,12 @@ def workers_at(address: str | None, processes: int | None) -> Iterator[Workers |
 
 
 @contextmanager
-def refusing_settings() -> Iterator[None]:
-    """Settings that cannot be are wrong usage."""
+def refusing_settings(where: str = "") -> Iterator[None]:
+    """Settings that cannot be are wrong usage; `where` begins the message."""
     try:
         yield
     except TrainingError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(f"{where}{error}") from None
 
 
 def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -182,20 +185,25 @@ def _is_given(called: typer.Context, parameter: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _settings_of(path: Path, known: set[str]) -> dict[str, Any]:
-    """The settings of a TOML file, by their names; hyphens are underscores."""
+def _settings_of(path: Path, chosen: Sequence[Field[Any]]) -> dict[str, Any]:
+    """The settings of a TOML file, by their options' names or their own; hyphens are underscores."""
     try:
         read = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", str(path)) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise typer.BadParameter(f"{path}: no TOML ({error}); write lines such as: epochs = 20") from None
-    found = {name.replace("-", "_"): value for name, value in read.items()}
-    for name in found:
-        if name not in known:
-            raise typer.BadParameter(
-                f"{path}: there is no setting {name!r}; the settings are {', '.join(sorted(known))}"
-            )
+        advice = "write lines such as epochs = 20 and projective = true"
+        raise typer.BadParameter(f"{path}: no TOML ({error}); {advice}") from None
+    found = {}
+    for name, value in read.items():
+        underscored = name.replace("-", "_")
+        setting = next((each for each in chosen if underscored in (each.name, _name(each))), None)
+        if setting is None:
+            names = ", ".join(sorted(map(_name, chosen)))
+            raise typer.BadParameter(f"{path}: there is no setting {name!r}; the settings are {names}")
+        if underscored == _name(setting) and _option(setting).off and not isinstance(value, bool):
+            raise typer.BadParameter(f"{path}: {name} is {value!r}; expected true or false")
+        found[setting.name] = _value(setting, value) if underscored == _name(setting) else value
     return found
 
 
@@ -237,19 +245,25 @@ def require_inputs(*names: str | None) -> None:
     for name in names:
         if name is None or name == "-":
             continue
+        advice = "check its name"
         if not os.path.exists(name):  # noqa: PTH110  (a name with a zero byte is no error here)
             reason = os.strerror(errno.ENOENT)
+            if " " in name:
+                advice += ", or give the text itself through a pipe, with - as the name"
         elif Path(name).is_dir():
             reason = os.strerror(errno.EISDIR)
         elif not os.access(name, os.R_OK):
             reason = os.strerror(errno.EACCES)
         else:
             continue
-        raise TreebankError(f"the file cannot be opened ({reason}); check its name", name)
+        raise TreebankError(f"the file cannot be opened ({reason}); {advice}", name)
 
 
-def require_output(name: str) -> None:
-    """Refuse an output that cannot be written. Devices and pipes are left to whoever writes to them."""
+def require_output(name: str, *kept: str | os.PathLike[str] | None) -> None:
+    """Refuse an output that cannot be written, and one that would replace a file to be kept, such as the input.
+
+    Devices and pipes are left to whoever writes to them.
+    """
     try:
         path = Path(name).resolve()
     except ValueError:  # no file can have such a name; whoever writes says so
@@ -263,13 +277,15 @@ def require_output(name: str) -> None:
     elif not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         code = errno.EACCES
     else:
+        if is_one_of(path, *kept):
+            raise TreebankError("writing would replace a file that is read; choose another name", name)
         return
     error = OSError(code, os.strerror(code))
     raise TreebankError(f"writing failed ({error.strerror}); {remedy(error)}", name)
 
 
-def require_place_for(path: Path, what: str = "a model") -> None:
-    """Refuse an output that cannot be written before hours are spent on it."""
+def require_place_for(path: Path, *read: str | None, what: str = "a model") -> None:
+    """Refuse an output that cannot be written before hours are spent on it, and one that is a file to be read."""
     if str(path) == "-" or path.is_dir():
         raise typer.BadParameter(f"{what} cannot be written to {path}; give a file name")
     folder = path.absolute().parent
@@ -277,3 +293,12 @@ def require_place_for(path: Path, what: str = "a model") -> None:
         raise typer.BadParameter(f"the folder of {path} does not exist; create it first")
     if not os.access(folder, os.W_OK):
         raise typer.BadParameter(f"the folder of {path} cannot be written to; choose another")
+    if is_one_of(path, *read):
+        raise typer.BadParameter(f"{what} would replace {path}, which is read; give another file name")
+
+
+def is_one_of(path: Path, *others: str | os.PathLike[str] | None) -> bool:
+    """Whether the path leads to one of these files, by whatever name."""
+    if not path.is_file():
+        return False
+    return any(other is not None and os.path.exists(other) and path.samefile(other) for other in others)  # noqa: PTH110

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -28,6 +28,7 @@ from headway.cli.tables import counted as number_of
 from headway.cli.trees_as_text import text_target, tree_as_text
 from headway.cli.warm_up import Task, compile_side_by_side
 from headway.errors import NoTreeError, TrainingError, TreebankError, printable
+from headway.named_models import path_of_model
 
 if TYPE_CHECKING:
     from headway.parsed import Parsed
@@ -164,7 +165,8 @@ def parse(
     _require_place(remarks, write_as)
     require_model(model)
     options.require_inputs(input)
-    options.require_output(output)
+    kept = None if _is_in_place(input, known, write_as, output) and not skip_bad else input
+    options.require_output(output, path_of_model(model), kept)
 
     parser = load_parser(model, device.value)
     if retag and not parser.gives_tags:
@@ -278,6 +280,16 @@ class Doubts:
                 f"negative marginal under the spectral grammar, and {self._tiny} a tiny one; they are taken as nearly "
                 "impossible"
             )
+
+
+def _is_in_place(input: str, known: InputFormat | None, write_as: Output, output: str) -> bool:
+    """Whether a treebank is written where it is, in its format: all that it has is in what replaces it."""
+    from headway.treebank.inputs import open_input
+
+    if not options.is_one_of(Path(output), input):
+        return False
+    with open_input(input, known, treebank="conllx" if write_as is Output.CONLLX else "conllu") as found:
+        return found.format == write_as.value
 
 
 def _output_of(name: str) -> Output | None:

@@ -61,7 +61,7 @@ def train(
     Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
     require_one_standard_input(train, dev, text)
-    options.require_place_for(output)
+    options.require_place_for(output, train, dev, text, settings["clusters"], settings["teacher"])
     if max_megabytes == 0:
         raise typer.BadParameter("--max-megabytes is 0; expected a number above 0")
     folder = checkpoint_for(output, checkpoint)
@@ -132,7 +132,7 @@ def summary(output: Path, about: Mapping[str, Any], rules: int | None = None) ->
     lines += _pruning(about.get("pruning")) + _known(data.get("heads"))
     signed = [f"headway {about['headway']}"] if "headway" in about else []
     signed += [f"seed {settings['seed']}"] if "seed" in settings else []
-    signed += [f"{data['sentences']} sentences sha256 {data['sha256']}"] if "sha256" in data else []
+    signed += [f"{counted(data['sentences'], 'sentence')} sha256 {data['sha256']}"] if "sha256" in data else []
     return "\n".join([*lines, ", ".join(signed)] if signed else lines)
 
 

@@ -17,6 +17,7 @@ from llvmlite.binding import get_host_cpu_features  # type: ignore[import-untype
 from numpy.typing import NDArray
 
 from headway.errors import ArchiveError
+from headway.extras import required
 from headway.neural.graph_check import check_graph
 
 _MOST_BYTES = 1 << 31
@@ -59,7 +60,8 @@ class Session:
 
 def _opened(graph: bytes) -> Any:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
+    with required("onnxruntime"):
+        import onnxruntime
 
     onnxruntime.disable_telemetry_events()  # where it was imported before
     options = onnxruntime.SessionOptions()

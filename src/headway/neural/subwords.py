@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.arrays import Ints
-from headway.errors import ArchiveError
+from headway.errors import ArchiveError, MissingExtraError
+from headway.extras import required
 from headway.neural.reading import Inputs, padded
 from headway.saved_values import whole_number
 from headway.treebank import Sentence
@@ -110,7 +111,8 @@ class SubwordReader:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        from tokenizers import Tokenizer
+        with required("tokenizers"):
+            from tokenizers import Tokenizer
 
         made = Tokenizer.from_str(self.tokenizer)
         made.no_truncation()
@@ -141,6 +143,8 @@ class SubwordReader:
             raise ValueError(f"longest is {made.longest}, which no encoder has")
         try:
             made._tokenizer  # noqa: B018  # read now, so that a damaged one is found
+        except MissingExtraError:
+            raise
         except Exception as error:  # the tokenizer's library raises bare ones
             raise ValueError(f"the tokenizer is damaged: {error!s:.80}") from None
         return made

@@ -216,8 +216,9 @@ def _wrong_columns(lines: Sequence[str], skipped: int) -> _MalformedError:
         return _MalformedError(offset, "a comment stands after the first word; move it before the sentence")
     if not line.strip():
         return _MalformedError(offset, "the line is not empty but has only spaces; remove them")
-    count = line.count("\t") + 1
-    return _MalformedError(offset, f"the line has {count} columns; expected {_COLUMNS} with tabs between them")
+    tabs = line.count("\t")
+    columns = f"{tabs + 1} columns" if tabs else "1 column"
+    return _MalformedError(offset, f"the line has {columns}; expected {_COLUMNS} with tabs between them")
 
 
 def _wrong_id(offset: int, line: str, words: int) -> _MalformedError:
