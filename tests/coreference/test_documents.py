@@ -235,7 +235,7 @@ def test_bad_documents_are_left_out_on_demand() -> None:
     found = list(read_documents(io.StringIO(text), skip_bad=problems.append))
     assert [document.name for document in found] == ["a", "c"]
     assert [problem.line for problem in problems] == [5]
-    with pytest.raises(TreebankError, match="columns"):
+    with pytest.raises(TreebankError, match="1 column; expected 10"):
         list(read_documents(io.StringIO(text + "1\n"), skip_bad=problems.append))
 
 
