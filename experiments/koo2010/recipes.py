@@ -32,12 +32,14 @@ RECIPES: dict[str, dict[str, Any]] = {
     "c-100": {"c": 100.0},
     "c-600": {"c": 600.0},
     "large-c": {"c": 1000.0},
+    "passes-20": {"epochs": 20},
     "runs-4": {"runs": 4},
     "classes-10": {"tag_classes": 10},
     "classes-14": {"tag_classes": 14},
     "word-classes": {"word_classes": 300},
     "word-classes-runs-4": {"word_classes": 300, "runs": 4},
     "coarse-word-classes": {**COARSE, "tag_classes": 14, "word_classes": 300},
+    "coarse-word-classes-passes-20": {**COARSE, "tag_classes": 14, "word_classes": 300, "epochs": 20},
     "coarse": {**COARSE, "tag_classes": 14},
     "coarse-20": {**COARSE, "tag_classes": 20},
     "coarse-100": {**COARSE, "tag_classes": 14, "c": 100.0},
@@ -64,9 +66,8 @@ def main() -> None:
     for recipe in asked.recipe or RECIPES:
         name = f"{asked.language}/{recipe}" + ("/whole" if asked.whole else "")
         name += f"/tenth-{asked.tenth}" if asked.tenth < 10 else ""
-        settings = {**SETTINGS, **RECIPES[recipe], "single_root": single_root, "seed": 0}
-        if asked.whole:
-            settings["epochs"] = WHOLE_EPOCHS
+        passes = {"epochs": WHOLE_EPOCHS} if asked.whole else {}
+        settings = {**SETTINGS, **passes, **RECIPES[recipe], "single_root": single_root, "seed": 0}
         signature = {"headway": __version__, "settings": settings, "train": checksum(train), "dev": checksum(held_out)}
         if _read().get(name, {}).get("signature") == signature:
             continue
