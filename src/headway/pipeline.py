@@ -381,7 +381,8 @@ class Parser:
         found = self.drafts(text, offset, newlines=newlines)
         if learnt_ends(self.model) is None:
             return found
-        trees = predict_drafts(self.model, found, Options(), SERIAL)
+        some = portions(found, self._at_once)
+        trees = chain.from_iterable(predict_drafts(self.model, portion, Options(), SERIAL) for portion in some)
         return [sentence for own in trees for sentence, _ in own]
 
     def sentence(self, text: str, offset: int = 0) -> Sentence:
