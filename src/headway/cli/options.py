@@ -135,6 +135,8 @@ def with_settings(
             config, called = values.pop("config", None), values.pop("called", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
             if config is not None:
+                if "output" in values:
+                    require_place_for(values["output"], str(config))
                 read = _settings_of(config, chosen)
                 with refusing_settings(f"{config}: "):
                     require_choices(kind(**{**defaults, **read}))
