@@ -323,13 +323,15 @@ class Parser:
         array([-1,  2,  5,  5,  5,  0,  5])
         """
         options, executor = Options(mbr, exact, seconds), executor_for(threads)
+        parsed = partial(self._parse_each, options=options, executor=executor, retag=retag)
         if isinstance(text, str | Sentence) or is_tokens(text):
             given = _no_draft(text) if isinstance(text, Sentence) else cast(Text, text)
             if heads is None and labels is None and forbid is None and not keep_heads:
-                return next(self._parse([given], options, executor, retag))
+                [tree] = next(parsed([given]))
+                return tree
             sentence = _with_known(self._sentence(given), heads, labels, keep_heads)
-            known = partial(constraints_of, forbid=() if forbid is None else forbid)
-            return next(self._parse([sentence], options, executor, retag, known))
+            [tree] = next(parsed([sentence], known=partial(constraints_of, forbid=() if forbid is None else forbid)))
+            return tree
         if isinstance(text, bytes) or not isinstance(text, Iterable):
             raise _no_sentence(text)
         if heads is not None or labels is not None or forbid is not None:
@@ -339,7 +341,7 @@ class Parser:
             )
         for each in text if isinstance(text, list | tuple) else ():
             _require_sentence(each)
-        return self._parse(text, options, executor, retag, constraints_of if keep_heads else None)
+        return chain.from_iterable(parsed(text, known=constraints_of if keep_heads else None))
 
     def __call__(
         self,
@@ -430,16 +432,6 @@ class Parser:
     ) -> Iterator[list[Parsed]]:
         """For each sentence its tree, for each draft (`drafts`) those of the sentences that it turns out to be."""
         return self._parse_each(drafts, Options(mbr, exact, seconds), executor_for(threads), retag=False)
-
-    def _parse(
-        self,
-        texts: Iterable[Text],
-        options: Options,
-        executor: Executor,
-        retag: bool,
-        known: Callable[[Sentence], Constraints | None] | None = None,
-    ) -> Iterator[Parsed]:
-        return chain.from_iterable(self._parse_each(texts, options, executor, retag, known))
 
     def _parse_each(
         self,
