@@ -21,6 +21,7 @@ pytest.importorskip("onnxruntime", reason="graphs run on onnxruntime")
 pytest.importorskip("tokenizers", reason="subwords are cut by tokenizers")
 
 from headway import Parser
+from headway.neural.model import NeuralModel
 from headway.parsed import Parsed
 from headway.text.segmenter import Segmenter
 from headway.text.sentence_ends import SENTENCE_SLOTS
@@ -83,6 +84,24 @@ def test_the_parser(usual: Parser, drafting: Parser) -> None:
     assert as_text(drafting.parse(drafting.drafts(TEXT))) == expected
     assert drafting.drafts("") == drafting.sentences(" \n") == list(drafting.parse_text("")) == []
     assert drafting.parse(TEXT).to_conllu() == usual.parse(TEXT).to_conllu()  # one string is one sentence
+
+
+def test_sentences_of_a_long_text_hold_few_trees_at_once(
+    usual: Parser, drafting: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = []
+    predict = NeuralModel.predict_drafts
+
+    def counted(self: Any, drafts: Any, *rest: Any) -> Any:
+        held.append(len(drafts))
+        return predict(self, drafts, *rest)
+
+    monkeypatch.setattr(NeuralModel, "predict_drafts", counted)
+    monkeypatch.setattr(NeuralModel, "sentences_at_once", 2, raising=False)
+    text = TEXT * 4
+    assert as_text(drafting.sentences(text)) == as_text(usual.sentences(text))
+    assert len(held) > 2
+    assert max(held) == 2
 
 
 @pytest.mark.parametrize("format", ["conllu", "json", "conllx"])

@@ -4,9 +4,8 @@
 
 The last tenth of the training sentences is held out, and every second of the others trained on, six passes: two minutes
 a recipe. With --whole all the others are trained on, ten passes; with --tenth 3, the third tenth is held out. Test
-sentences are never read. Adds to recipes.json:
-held-out UAS without punctuation after each pass, by language and recipe, and last that of averaged trainings. What was
-there of the same data and settings is not computed again.
+sentences are never read. Adds to recipes.json: held-out UAS without punctuation after each pass, by language and
+recipe, and last that of averaged trainings. What was there of the same data and settings is not computed again.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, compress
+from itertools import chain
 from typing import Any, cast, overload
 
 from headway.archive import save_archive
@@ -26,10 +26,10 @@ from headway.features.rules import Rules, read_rules
 from headway.inference.scores import Arc
 from headway.learning.monitor import Show
 from headway.models.constraints import Constraints, constraints_of
+from headway.models.drafts import learnt_ends, predict_drafts
 from headway.models.portions import SENTENCES, portions
-from headway.models.protocol import Description, DraftingModel, LearntEnds, Options, Prediction, TreeModel
+from headway.models.protocol import Description, Options, Prediction, TreeModel
 from headway.models.registry import damage_reported, open_archive, read_model
-from headway.models.stretches import MOST_WORDS, predict_any_length
 from headway.named_models import path_of_model
 from headway.packing import packed
 from headway.parallel import SERIAL, Executor, Workers, executor_for
@@ -323,13 +323,15 @@ class Parser:
         array([-1,  2,  5,  5,  5,  0,  5])
         """
         options, executor = Options(mbr, exact, seconds), executor_for(threads)
+        parsed = partial(self._parse_each, options=options, executor=executor, retag=retag)
         if isinstance(text, str | Sentence) or is_tokens(text):
             given = _no_draft(text) if isinstance(text, Sentence) else cast(Text, text)
             if heads is None and labels is None and forbid is None and not keep_heads:
-                return next(self._parse([given], options, executor, retag))
+                [tree] = next(parsed([given]))
+                return tree
             sentence = _with_known(self._sentence(given), heads, labels, keep_heads)
-            known = partial(constraints_of, forbid=() if forbid is None else forbid)
-            return next(self._parse([sentence], options, executor, retag, known))
+            [tree] = next(parsed([sentence], known=partial(constraints_of, forbid=() if forbid is None else forbid)))
+            return tree
         if isinstance(text, bytes) or not isinstance(text, Iterable):
             raise _no_sentence(text)
         if heads is not None or labels is not None or forbid is not None:
@@ -339,7 +341,7 @@ class Parser:
             )
         for each in text if isinstance(text, list | tuple) else ():
             _require_sentence(each)
-        return self._parse(text, options, executor, retag, constraints_of if keep_heads else None)
+        return chain.from_iterable(parsed(text, known=constraints_of if keep_heads else None))
 
     def __call__(
         self,
@@ -379,9 +381,10 @@ class Parser:
         or no more than a space does ("ignore").
         """
         found = self.drafts(text, offset, newlines=newlines)
-        if self._ends is None:
+        if learnt_ends(self.model) is None:
             return found
-        trees = self._predicted(found, Options(), SERIAL, None)
+        some = portions(found, self._at_once)
+        trees = chain.from_iterable(predict_drafts(self.model, portion, Options(), SERIAL) for portion in some)
         return [sentence for own in trees for sentence, _ in own]
 
     def sentence(self, text: str, offset: int = 0) -> Sentence:
@@ -396,10 +399,10 @@ class Parser:
         """
         if not isinstance(text, str):
             raise ArgumentError(f"expected a text, got {type(text).__name__}; give one string")
-        segmenter = self._require_segmenter()
-        if self._ends is None:
+        segmenter, ends = self._require_segmenter(), learnt_ends(self.model)
+        if ends is None:
             return segmenter.sentences(text, offset, newlines=newlines)
-        return segmenter.drafts(text, self._ends.doubt, offset, newlines=newlines)
+        return segmenter.drafts(text, ends.doubt, offset, newlines=newlines)
 
     def require_text(self, *, split: bool = True) -> None:
         """Refuse text, to be split into words or not, if the model cannot split or tag it."""
@@ -430,16 +433,6 @@ class Parser:
         """For each sentence its tree, for each draft (`drafts`) those of the sentences that it turns out to be."""
         return self._parse_each(drafts, Options(mbr, exact, seconds), executor_for(threads), retag=False)
 
-    def _parse(
-        self,
-        texts: Iterable[Text],
-        options: Options,
-        executor: Executor,
-        retag: bool,
-        known: Callable[[Sentence], Constraints | None] | None = None,
-    ) -> Iterator[Parsed]:
-        return chain.from_iterable(self._parse_each(texts, options, executor, retag, known))
-
     def _parse_each(
         self,
         texts: Iterable[Text],
@@ -448,38 +441,16 @@ class Parser:
         retag: bool,
         known: Callable[[Sentence], Constraints | None] | None = None,
     ) -> Iterator[list[Parsed]]:
-        at_once = getattr(self.model, "sentences_at_once", SENTENCES)  # a GPU wants more
-        for portion in portions(map(self._sentence, texts), at_once):
+        for portion in portions(map(self._sentence, texts), self._at_once):
             some = portion if self.tagger is None else self.tagger.complete(portion, replace_all=retag)
             constraints = None if known is None else [known(sentence) for sentence in portion]
-            for own in self._predicted(some, options, executor, constraints):
+            for own in predict_drafts(self.model, some, options, executor, constraints):
                 yield [_parsed(sentence, found, retag) for sentence, found in own]
 
-    def _predicted(
-        self,
-        sentences: Sequence[Sentence],
-        options: Options,
-        executor: Executor,
-        constraints: Sequence[Constraints | None] | None,
-    ) -> Iterable[list[tuple[Sentence, Prediction]]]:
-        """What each sentence is, in most cases itself, and the trees."""
-        if self._ends is None or all(sentence.layout.joints is None for sentence in sentences):
-            found = predict_any_length(self.model, sentences, options, executor, constraints)
-            return ([pair] for pair in zip(sentences, found, strict=True))
-        # Sentences fill the batches of drafts, all but those that need something else.
-        given = [None] * len(sentences) if constraints is None else constraints
-        apart = [
-            known is not None or len(sentence) > MOST_WORDS for sentence, known in zip(sentences, given, strict=True)
-        ]
-        some, own = list(compress(sentences, apart)), list(compress(given, apart))
-        whole = zip(some, predict_any_length(self.model, some, options, executor, own), strict=True)
-        together = [sentence for sentence, alone in zip(sentences, apart, strict=True) if not alone]
-        cut = iter(cast(DraftingModel, self.model).predict_drafts(together, options, executor))
-        return ([next(whole)] if alone else next(cut) for alone in apart)
-
     @property
-    def _ends(self) -> LearntEnds | None:
-        found: LearntEnds | None = getattr(self.model, "ends", None)
+    def _at_once(self) -> int:
+        """How many sentences are held: a GPU wants more."""
+        found: int = getattr(self.model, "sentences_at_once", SENTENCES)
         return found
 
     def _sentence(self, text: Text) -> Sentence:

@@ -21,7 +21,7 @@ from headway_papers.neural_training import known_words, unpacked
 LEARNERS = {"loglinear": "tree likelihood", "cross-entropy": "cross-entropy", "margin": "margin"}
 CONLLX = tuple(name for name, treebank in TREEBANKS.items() if not treebank.is_ud)
 UD = ("gum", "hungarian", "bosque", "lassy")
-# Test UAS of the grand-sibling models of `experiments/koo2010`.
+# Test UAS of the paper's grand-sibling models, as in `headway_papers.koo2010_tables`.
 KOO2010 = {"danish": 91.78, "dutch": 85.81, "portuguese": 93.03, "swedish": 91.36}
 # Learner, taught or not, in words, and test UAS, mean of three draws, of `experiments/fernandes2012/partial`.
 _PARTIAL = (

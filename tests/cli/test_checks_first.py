@@ -51,6 +51,8 @@ def place(tmp_path: Path, train_file: Path, model: Path, monkeypatch: pytest.Mon
     (tmp_path / "link.txt").symlink_to(tmp_path / "news.txt")
     (tmp_path / "clusters.txt").write_text("01\tdog\n")
     (tmp_path / "rules.toml").write_text("")
+    (tmp_path / "own.txt").write_text("h.form | dir\n")
+    (tmp_path / "settings.toml").write_text("epochs = 1\n")
     rows = [f"{m}\tw\t_\tX\tT{m}\t_\t{m - 1}\tx\t_\t_\n" for m in range(1, 131)]
     (tmp_path / "tags.conllu").write_text("".join([*rows, "\n"]))
     (tmp_path / "folder").mkdir()
@@ -166,10 +168,16 @@ WRONG |= dict.fromkeys(
         "train other.conllu --dev train.conllu -o train.conllu",
         "train train.conllu --learner loglinear --text other.conllu -o other.conllu",
         "train train.conllu --clusters clusters.txt -o clusters.txt",
+        "train train.conllu --config settings.toml -o settings.toml",
         "train train.conllu --model neural --teacher model.headway -o model.headway",
+        "train train.conllu --model neural --teacher en+model.headway -o model.headway",
+        "train train.conllu --templates standard+./own.txt -o own.txt",
+        "train train.conllu --model sibling --parts own.txt -o own.txt",
         "train train.conllu -o link.conllu",
         "tune train.conllu -o train.conllu",
+        "tune train.conllu --templates own.txt -o own.txt",
         "constrain universal train.conllu -o train.conllu",
+        "constrain universal train.conllu --templates own.txt -o own.txt",
         "constrain universal train.conllu --rules-out train.conllu -o m",
         "constrain rules.toml train.conllu --rules-out rules.toml -o m",
         "induce train.conllu -o train.conllu",

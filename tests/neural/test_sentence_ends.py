@@ -19,6 +19,8 @@ pytest.importorskip("tokenizers", reason="subwords are cut by tokenizers")
 from headway import Parser, Sentence
 from headway.archive import load_archive, save_archive
 from headway.errors import ArchiveError, TrainingError
+from headway.inference.dual_decomposition import Status
+from headway.models import stretches
 from headway.models.protocol import Options
 from headway.neural import device as on_device
 from headway.neural.device import DeviceModel
@@ -197,6 +199,24 @@ def test_drafts_and_sentences_together_keep_their_order():
 def test_a_model_without_ends_takes_a_draft_for_a_sentence():
     (parsed,) = Parser(MODEL).parse([draft([90, 90, 90])])
     assert len(parsed) == 3
+
+
+def test_a_draft_of_too_many_words_is_cut_as_its_splitter_would(monkeypatch):
+    monkeypatch.setattr(stretches, "MOST_WORDS", 6)
+    words = Sentence.from_words(WORDS)
+    cut, whole, fits = draft([-5, 7, -5, -5, 0, 7, -5, 7]), draft([-5] * 7), draft([-5, 7, -5, -5, -5, 7])
+    ends = replace(DRAFTING.ends, above=100.0)  # the network finds no end
+    parsed = list(Parser(replace(DRAFTING, ends=ends)).parse_each([cut, words, fits, whole]))
+    assert [[len(tree) for tree in own] for own in parsed] == [[2, 4, 2], [7], [6], [7]]
+    assert [[tree.status == Status.IN_STRETCHES for tree in own] for own in parsed] == [
+        [False] * 3,
+        [True],
+        [False],
+        [True],
+    ]
+    assert all(tree.sentence.layout.joints is None for own in parsed for tree in own)
+    expected = Parser(MODEL).parse(pieces_of(cut, [2, 6]))
+    assert heads_of(parsed[0]) == heads_of(expected)
 
 
 def test_known_heads_stay_with_their_sentences():

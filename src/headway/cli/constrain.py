@@ -90,7 +90,7 @@ def constrain(
     require_one_standard_input(text, dev)
     for path, what in ((output, "a model"), (rules_out, "rules")):
         if path is not None:
-            options.require_place_for(path, rules, text, dev, explained, settings["clusters"], what=what)
+            options.require_place_for(path, rules, text, dev, explained, *options.files_in(settings), what=what)
     require_model(explained)
     options.require_inputs(text, dev)
     from headway.parallel import executor_for

@@ -135,6 +135,8 @@ def with_settings(
             config, called = values.pop("config", None), values.pop("called", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
             if config is not None:
+                if "output" in values:
+                    require_place_for(values["output"], str(config))
                 read = _settings_of(config, chosen)
                 with refusing_settings(f"{config}: "):
                     require_choices(kind(**{**defaults, **read}))
@@ -295,6 +297,16 @@ def require_place_for(path: Path, *read: str | None, what: str = "a model") -> N
         raise typer.BadParameter(f"the folder of {path} cannot be written to; choose another")
     if is_one_of(path, *read):
         raise typer.BadParameter(f"{what} would replace {path}, which is read; give another file name")
+
+
+def files_in(settings: Mapping[str, Any]) -> list[str]:
+    """What in settings may be the names of files that a training reads; several are joined by "+".
+
+    >>> files_in({"clusters": "paths.txt", "templates": "standard+own.txt", "teacher": None, "seed": 1})
+    ['paths.txt', 'standard+own.txt', 'standard', 'own.txt']
+    """
+    given = [settings.get(name) for name in ("clusters", "teacher", "templates", "parts")]
+    return list(dict.fromkeys(file for names in given if names for file in (names, *names.split("+"))))
 
 
 def is_one_of(path: Path, *others: str | os.PathLike[str] | None) -> bool:

@@ -61,7 +61,7 @@ def train(
     Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
     require_one_standard_input(train, dev, text)
-    options.require_place_for(output, train, dev, text, settings["clusters"], settings["teacher"])
+    options.require_place_for(output, train, dev, text, *options.files_in(settings))
     if max_megabytes == 0:
         raise typer.BadParameter("--max-megabytes is 0; expected a number above 0")
     folder = checkpoint_for(output, checkpoint)

@@ -104,7 +104,7 @@ def tune(
         raise typer.BadParameter("rates and dropouts are tuned for networks; give --model neural with them")
     require_one_standard_input(train, dev, text)
     if output is not None:
-        options.require_place_for(output, train, dev, text, settings["clusters"])
+        options.require_place_for(output, train, dev, text, *options.files_in(settings))
     require_trainable(settings, text=text is not None)
     options.require_inputs(train, dev, text)
     from headway.pipeline import Parser

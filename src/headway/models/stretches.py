@@ -89,7 +89,7 @@ def predict_any_length(
     given = [None] * len(sentences) if constraints is None else list(constraints)
     if any(given):
         _require_constrainable(model)
-    most = _most_words(model)
+    most = most_words(model)
     for sentence, own in zip(sentences, given, strict=True):
         if own is not None:
             check = require_tree_under if len(sentence) <= most else require_agreement
@@ -135,14 +135,15 @@ def _with_known_labels(found: Prediction, given: Constraints | None) -> Predicti
     return replace(found, labels=labels.names, label_probabilities=labels.probabilities)
 
 
-def _most_words(model: TreeModel) -> int:
+def most_words(model: TreeModel) -> int:
+    """The longest sentence that is parsed as one."""
     return min(MOST_WORDS, getattr(model, "most_words", MOST_WORDS))
 
 
 def _joined(
     model: TreeModel, sentence: Sentence, options: Options, executor: Executor, given: Constraints | None
 ) -> Prediction:
-    n, cuts = len(sentence), list(_stretches(sentence, _most_words(model)))
+    n, cuts = len(sentence), list(_stretches(sentence, most_words(model)))
     seconds = None if options.seconds is None else options.seconds / (len(cuts) + 1)
     own = replace(options, seconds=seconds)
     apart = None if given is None else _apart(sentence, cuts, given, model.trees.single_root)
