@@ -38,7 +38,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "word-classes": {"word_classes": 300},
     "word-classes-runs-4": {"word_classes": 300, "runs": 4},
     "coarse-word-classes": {**COARSE, "tag_classes": 14, "word_classes": 300},
-    "coarse-word-classes-passes-20": {**COARSE, "tag_classes": 14, "word_classes": 300, "epochs": 20},
     "coarse": {**COARSE, "tag_classes": 14},
     "coarse-20": {**COARSE, "tag_classes": 20},
     "coarse-100": {**COARSE, "tag_classes": 14, "c": 100.0},
