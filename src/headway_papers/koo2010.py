@@ -60,8 +60,6 @@ WITHOUT_COARSE_TAGS: dict[str, Any] = {
     "templates": "standard+coarse",
     "parts": "grandsibling+grandsibling_coarse",
 }
-# Of grand-siblings, where held-out sentences want more than ten.
-PASSES = {"portuguese": 20}
 COMPARED_ON = "danish"
 
 
@@ -171,10 +169,8 @@ def _require_cells(patterns: Sequence[str], languages: Sequence[str]) -> None:
 def _settings(corpus: Corpus, order: Order, size: Size) -> dict[str, Any]:
     """Every setting, defaults written out: a cell depends on them too."""
     given = {"model": order, "single_root": corpus.single_root, **SETTINGS[order]}
-    if order == "grandsibling":
-        given["epochs"] = PASSES.get(corpus.language, given["epochs"])
-        if not has_coarse_tags(corpus.train):
-            given |= WITHOUT_COARSE_TAGS
+    if order == "grandsibling" and not has_coarse_tags(corpus.train):
+        given |= WITHOUT_COARSE_TAGS
     return asdict(Settings(**{**given, **({"epochs": size.epochs} if size.epochs else {})}).complete())
 
 
