@@ -624,8 +624,8 @@ def test_a_treebank_is_one_under_any_name_and_text_too(invoke: Invoke, text_mode
         assert comments(invoke("parse", text_model, tmp_path / name, "--input-format", "text").stdout_bytes) == [
             ("# newpar", "# sent_id = 1", f"# text = {text.strip()}")
         ]
-    assert "columns; expected 10" in one_error(invoke("parse", text_model, tmp_path / "a.conllu", status=1))
-    assert "columns; expected 10" in one_error(
+    assert "1 column; expected 10" in one_error(invoke("parse", text_model, tmp_path / "a.conllu", status=1))
+    assert "1 column; expected 10" in one_error(
         invoke("parse", text_model, tmp_path / "a", "--input-format", "conllu", status=1)
     )
     source = tmp_path / "a.conllu"
