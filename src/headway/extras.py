@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 
 from headway.errors import MissingExtraError
@@ -16,12 +17,19 @@ def require_extra(package: str, extra: str, purpose: str, *, otherwise: str = ""
         raise MissingExtraError(f"{purpose} needs {package}; {remedy}{otherwise and f', or {otherwise}'}")
 
 
+def require_working_extra(package: str, extra: str, purpose: str) -> None:
+    """Raise if `package`, which networks need from the extra, is missing or cannot be imported."""
+    require_extra(package, extra, purpose)
+    with required(package):
+        import_module(package)
+
+
 @contextmanager
 def required(package: str) -> Iterator[None]:
-    """Raise if `package`, which is always installed, cannot be imported: the system may lack what it needs."""
+    """Raise if `package`, which is installed, cannot be imported: the system may lack what it needs."""
     try:
         yield
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # torch raises OSError where a shared library is missing
         raise MissingExtraError(
             f"networks need {package}, which cannot be imported ({error}); install it again with: "
             f"pip install --force-reinstall {package}"

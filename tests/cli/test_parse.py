@@ -782,6 +782,21 @@ def test_tags_are_kept_or_replaced(invoke: Invoke, text_model: Path, random_mode
     assert error == "--retag needs a tagger, and this model has none; train one with --tags predicted"
 
 
+def test_tags_that_a_model_needs_and_a_treebank_lacks_are_counted(
+    invoke: Invoke, text_model: Path, random_model: Path, test_file: Path
+) -> None:
+    tagged = test_file.read_bytes()
+    bare = "".join(Sentence.from_words(own.forms).to_conllu() for own in list(read_treebank(test_file))[:3]).encode()
+    empty = b"# nothing but a comment\n\n"
+    assert invoke("parse", random_model, "-", stdin=tagged + empty).stderr == ""
+    count = len(sentences(tagged)) + 4
+    assert invoke("parse", random_model, "-", stdin=bare + tagged + empty).stderr == (
+        f"headway: sentences without tags: 3 of {count}; the model was trained on gold tags, and its trees are worse "
+        "without them\n"
+    )
+    assert invoke("parse", text_model, "-", stdin=bare).stderr == ""  # it has a tagger
+
+
 def test_a_model_that_cannot_do_it_says_so(
     invoke: Invoke, text_model: Path, random_model: Path, tmp_path: Path
 ) -> None:

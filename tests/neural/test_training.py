@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 
-from headway import Parser, Sentence
-from headway.errors import ArchiveError, HeadwayError, TrainingError
+from headway import Parser, Sentence, extras
+from headway.errors import ArchiveError, HeadwayError, MissingExtraError, TrainingError
 from headway.neural import preparation, trainer
 from headway.training.tuning import tune
 from tests.cli.conftest import run
@@ -92,6 +92,39 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_trained(settings: dict[str, Any], cause: str) -> None:
     with pytest.raises(TrainingError, match=cause):
         trained(**settings)
+
+
+@pytest.mark.parametrize(
+    ("package", "error"),
+    [
+        ("torch", OSError("libcudart.so.13: cannot open shared object file")),
+        ("onnx", ImportError("libprotobuf.so")),
+        ("safetensors", ImportError("GLIBC_2.39 not found")),
+    ],
+)
+def test_a_library_that_cannot_be_imported_is_one_sentence_before_anything_is_read(
+    package: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said at once, not when the network is to be written, after hours."""
+    parser = tmp_path / "m.headway"
+    trained(epochs=1).save(parser)
+    imported = extras.import_module
+
+    def damaged(name: str) -> Any:
+        if name == package:
+            raise error
+        return imported(name)
+
+    monkeypatch.setattr(extras, "import_module", damaged)
+    said = f"networks need {package}, which cannot be imported .*; install it again with: pip install"
+    with pytest.raises(MissingExtraError, match=said):
+        Parser.train(tmp_path / "nowhere", model="neural", encoder=str(tmp_path))
+    if package == "torch":
+        with pytest.raises(MissingExtraError, match=said):
+            Parser.load(parser, device="auto")
+    if package == "safetensors":
+        with pytest.raises(HeadwayError, match="nowhere"):
+            Parser.train(tmp_path / "nowhere", model="neural")
 
 
 def test_cross_entropy_is_for_networks() -> None:

@@ -177,7 +177,7 @@ def parse(
     weighed = marginals or mbr or unsure_below is not None or write_as is Output.JSON
     needed = {Task.TEXT: with_text, Task.TREES: device is Device.CPU, Task.PROBABILITIES: weighed}
     compile_side_by_side(model, parser, [task for task, wanted in needed.items() if wanted])
-    skipped, doubts = Skipped(), Doubts(unsure_below)
+    skipped, doubts = Skipped(), Doubts(unsure_below, needs_tags=parser.needs_tags)
 
     def trees() -> Iterator[Parsed]:
         unnamed: Format = "conllx" if write_as is Output.CONLLX else "conllu"
@@ -238,11 +238,13 @@ def _without_contradictions(portion: Iterable[Sentence], parser: Parser, skipped
 
 
 class Doubts:
-    """Counts what is doubtful about the trees: those not proved to be the best, improbable arcs, negative marginals."""
+    """Counts what is doubtful about the trees: those not proved to be the best, those of words without the tags that
+    the parser needs, improbable arcs, negative marginals."""
 
-    def __init__(self, unsure_below: float | None) -> None:
+    def __init__(self, unsure_below: float | None, *, needs_tags: bool) -> None:
         self._below = unsure_below
-        self._sentences = self._unproved = self._in_stretches = 0
+        self._needs_tags = needs_tags
+        self._sentences = self._unproved = self._in_stretches = self._untagged = 0
         self._arcs = self._unsure = 0
         self._possible = self._negative = self._tiny = self._with_negative = 0
 
@@ -252,6 +254,8 @@ class Doubts:
             self._sentences += 1
             self._unproved += not found.is_proved
             self._in_stretches += found.status == "IN_STRETCHES"
+            if self._needs_tags:
+                self._untagged += {*found.sentence.upos, *found.sentence.xpos} == {"_"}
             if self._below is not None:
                 self._arcs += len(found.sentence)
                 self._unsure += int((found.confidence.arcs < self._below).sum())
@@ -272,6 +276,11 @@ class Doubts:
             yield f"{self._unproved} of {self._sentences} trees are not proved to be the best"
         if self._in_stretches:
             yield f"{number_of(self._in_stretches, 'very long sentence')} parsed in stretches"
+        if self._untagged:
+            yield (
+                f"sentences without tags: {self._untagged} of {self._sentences}; the model was trained on gold tags, "
+                "and its trees are worse without them"
+            )
         if self._below is not None:
             yield f"{self._unsure} of {self._arcs} arcs are less probable than {self._below:g}"
         if self._negative:  # those of spectral grammars are only approximately probabilities

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from headway.archive import Archive
 from headway.arrays import Bools, Floats, Ints, TreeClass
 from headway.errors import ArchiveError, printable
-from headway.extras import require_extra
+from headway.extras import require_working_extra
 from headway.models.constraints import Constraints, allowed_arcs, mask_arcs
 from headway.models.description import labels_table
 from headway.models.labelling import NamedLabels, most_probable
@@ -130,7 +130,7 @@ class NeuralModel:
             return self
         if device == "auto" and find_spec("torch") is None:
             return self
-        require_extra("torch", "neural", "a GPU")
+        require_working_extra("torch", "neural", "a GPU")
         from headway.neural.device import DeviceModel, device_of
 
         found = device_of(device)

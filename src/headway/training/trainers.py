@@ -11,11 +11,11 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from headway.errors import TrainingError
-from headway.extras import require_extra
+from headway.extras import require_working_extra
 from headway.features.rules import Rules
 from headway.models.protocol import TreeModel
 from headway.training.data import TrainingData
-from headway.training.settings import NEURAL, RULED, Settings
+from headway.training.settings import LSTM, NEURAL, RULED, Settings
 from headway.training.stages import Run
 
 _GROUP = "headway.trainers"
@@ -87,8 +87,8 @@ def require_trainable_from_rules(settings: Settings) -> None:
 def require_trainable(settings: Settings) -> None:
     """Refuse, before data are read, an unknown model, and settings that it cannot be trained with."""
     if settings.model == NEURAL:
-        for package in ("torch", "onnx"):
-            require_extra(package, "neural", "training a network")
+        for package in ("torch", "onnx", *(("safetensors",) if settings.encoder != LSTM else ())):
+            require_working_extra(package, "neural", "training a network")
     trainer_of(settings.model)
     if settings.model in _REQUIREMENTS:
         _require_files(settings)
