@@ -110,7 +110,7 @@ def test_no_more_bytes_than_asked_for_and_the_same_share_of_each(most: int) -> N
 
 
 def test_too_few_bytes() -> None:
-    with pytest.raises(TrainingError, match=r"too small a file for the model.*ask for more megabytes"):
+    with pytest.raises(TrainingError, match=r"too many weights in so small a file.*ask for more megabytes"):
         pack_all({"a": random_weights(3)}, 700)
     with pytest.raises(TrainingError, match="more megabytes"):
         pack_all({"a": random_weights(3)}, -5)

@@ -40,7 +40,7 @@ def pack_all(vectors: Mapping[str, Weights], most_bytes: float) -> Arrays:
     profiles = {name: _Profile(weights) for name, weights in vectors.items()}
     dropped, more = 0.0, _MOST_DROPPED
     if sum(profile.size(more) for profile in profiles.values()) > most_bytes:
-        raise TrainingError("too small a file for the model, by more than can be dropped; ask for more megabytes")
+        raise TrainingError("the model would lose too many weights in so small a file; ask for more megabytes")
     if sum(profile.size(0.0) for profile in profiles.values()) <= most_bytes:
         more = 0.0
     while more - dropped > 1e-4:

@@ -380,7 +380,7 @@ def test_a_file_says_what_options_do_not(tmp_path: Path) -> None:
     assert found == [{"bright": False, "paint_layers": 3, "hue": "red"}]
     for text, cause in (
         ("layers = 3", "no setting 'layers'"),
-        ("hue = ", "no TOML"),
+        ("hue = ", "not valid TOML"),
         ('hue = "pink"', "hue is 'pink'"),
     ):
         file.write_text(text)

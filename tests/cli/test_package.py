@@ -187,8 +187,8 @@ def test_what_cannot_be_packaged(invoke: Invoke, model: Path, tmp_path: Path) ->
     assert error(model, *language, "--version", "v1").startswith("the version is 'v1'; expected numbers")
     assert error(model, *language, "--name", "../x").startswith("the name is '../x'; expected small letters")
     assert error(model, "--language", "en").startswith("en is included in Headway, which would hide the package")
-    assert error(model, "--card", "list.json").startswith("list.json: no JSON object")
-    assert error(model, "--card", "no.json").startswith("no.json: no JSON (")
+    assert error(model, "--card", "list.json").startswith("list.json: not a JSON object")
+    assert error(model, "--card", "no.json").startswith("no.json: not valid JSON (")
     assert (
         error(model, *language, "--licence-file", "latin") == "latin: the text is not in UTF-8; save it again as such"
     )

@@ -68,7 +68,7 @@ def test_a_file_of_settings_has_the_names_of_options(
         ("epochs = 0", "epochs is 0; expected 1 or more"),
         ('learner = "svm"', "learner is 'svm'; expected any of perceptron, margin,"),
         ("epoch = 2", "there is no setting 'epoch'; the settings are batch, c,"),
-        ("projective = True", "no TOML (Invalid value (at line 1, column 14)); write lines such as"),
+        ("projective = True", "not valid TOML (Invalid value (at line 1, column 14)); write lines such as"),
     ],
 )
 def test_what_is_wrong_in_a_file_of_settings(

@@ -188,7 +188,7 @@ def test_folders_that_are_no_encoders(tmp_path: Path) -> None:
         trained(encoder=str(tmp_path))
     for name in ("tokenizer.json", "model.safetensors"):
         (tmp_path / name).write_text("")
-    for text, cause in (("{", "is no JSON"), ("[]", "of the kind None"), ('{"model_type": "gpt2"}', "'gpt2'")):
+    for text, cause in (("{", "is not valid JSON"), ("[]", "has no model_type"), ('{"model_type": "gpt2"}', "'gpt2'")):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(ArchiveError, match=cause):
             trained(encoder=str(tmp_path))

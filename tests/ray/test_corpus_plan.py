@@ -152,7 +152,7 @@ def test_what_is_wrong_with_a_document_is_said(tmp_path: Path) -> None:
     found = flat(read(tmp_path, 10**6, fields=Fields("text", "id")))
     assert [raw.id for raw in found[:5]] == ["7", "a.jsonl:26", "8", "9", "10"]
     causes = ["", "no field 'id'", "no field 'text'", "int in the field 'text'", "half of a character"]
-    causes += ["no object but list", "no JSON", "not valid UTF-8", "no JSON"]
+    causes += ["expected an object, got list", "not valid JSON", "not valid UTF-8", "not valid JSON"]
     assert len(found) == len(causes)
     for raw, cause in zip(found, causes, strict=True):
         assert cause in raw.problem

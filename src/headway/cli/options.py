@@ -195,7 +195,7 @@ def _settings_of(path: Path, chosen: Sequence[Field[Any]]) -> dict[str, Any]:
         raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", str(path)) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         advice = "write lines such as epochs = 20 and projective = true"
-        raise typer.BadParameter(f"{path}: no TOML ({error}); {advice}") from None
+        raise typer.BadParameter(f"{path}: not valid TOML ({error}); {advice}") from None
     found = {}
     for name, value in read.items():
         underscored = name.replace("-", "_")

@@ -82,9 +82,9 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         data = json.loads(_read(file))
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{file}: no JSON ({error}); write an object with fields such as licence") from None
+        raise ArgumentError(f"{file}: not valid JSON ({error}); write an object with fields such as licence") from None
     if not isinstance(data, dict):
-        raise ArgumentError(f"{file}: no JSON object; write one with fields such as licence")
+        raise ArgumentError(f"{file}: not a JSON object; write one with fields such as licence")
     return data
 
 

@@ -201,9 +201,9 @@ def _object(id: str, line: bytes, fields: Fields) -> Raw:
     except UnicodeDecodeError as error:
         return Raw(id, None, shown, _not_utf8(error))
     except (ValueError, RecursionError) as error:
-        return Raw(id, None, shown, f"the line is no JSON ({error}); write one object on each line")
+        return Raw(id, None, shown, f"the line is not valid JSON ({error}); write one object on each line")
     if not isinstance(data, dict):
-        return Raw(id, None, shown, f"the line has no object but {type(data).__name__}; write one object on each line")
+        return Raw(id, None, shown, f"expected an object, got {type(data).__name__}; write one object on each line")
     return _fields(id, data, fields, shown)
 
 

@@ -241,7 +241,7 @@ _MEANING = {
     404: "There is nothing at this address.",
     409: "Somebody else changed the sentence; `current` is what it is now.",
     413: "The request is too large.",
-    415: "The body is no JSON.",
+    415: "The body is not JSON.",
     422: "The request cannot be met as it stands.",
     503: "Too much at once, or too slow; Retry-After says when to ask again.",
 }

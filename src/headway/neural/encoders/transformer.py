@@ -53,8 +53,10 @@ class Folder:
             _require_files(folder)
             config = _read_json(folder / _CONFIG)
             kind = config.get("model_type") if isinstance(config, dict) else None
+            known = ", ".join(_ENCODERS)
+            if kind is None:
+                raise ArchiveError(f"{_CONFIG} has no model_type; the kinds of encoders known here are {known}")
             if not isinstance(kind, str) or kind not in _ENCODERS:
-                known = ", ".join(_ENCODERS)
                 raise ArchiveError(f"an encoder of the kind {ascii(kind)[:40]}; the kinds known here are {known}")
             _ENCODERS[kind].require(config)
             return cls(folder, config, _fitting_prefix(folder / _WEIGHTS, config))
@@ -161,7 +163,7 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ArchiveError(f"{path.name} is no JSON ({_shown(error)}); copy it again") from None
+        raise ArchiveError(f"{path.name} is not valid JSON ({_shown(error)}); copy it again") from None
 
 
 def _shown(error: BaseException) -> str:
