@@ -160,7 +160,7 @@ def test_standard_input_and_output() -> None:
         input=b"x",
         capture_output=True,
     )
-    assert b"standard input, line 1: the line has 1 columns" in failed.stderr
+    assert b"standard input, line 1: the line has 1 column;" in failed.stderr
 
 
 @pytest.mark.parametrize(
