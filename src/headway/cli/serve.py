@@ -37,7 +37,7 @@ TokenOption = Annotated[
     typer.Option(
         metavar="TOKEN",
         envvar="HEADWAY_TOKEN",
-        help="What whoever asks must know.",
+        help="The secret that every request must carry.",
         show_default="none at the local address, else made and printed",
     ),
 ]
