@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.atomic import replacing, reporting
+from headway.atomic import remedy, replacing, reporting
 from headway.errors import ArchiveError, ArgumentError, CheckpointError, MissingFileError, printable
 
 VERSION = 2
@@ -60,7 +60,8 @@ def save_archive(archive: Archive, path: str | os.PathLike[str], *, compress: bo
     level = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
 
     def failure(error: OSError) -> ArchiveError:
-        return ArchiveError(f"{path}: cannot be written ({error.strerror or error}); what was there is untouched")
+        cause = f"cannot be written ({error.strerror or error}); {remedy(error)}"
+        return ArchiveError(f"{path}: {cause}; what was there is untouched")
 
     with (
         replacing(path, failure) as file,

@@ -29,6 +29,8 @@ except ImportError:  # Windows
 
 Failure = Callable[[OSError], Exception]
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what the system says where nothing more can be written
+
 _BUFFER = 1 << 18
 
 _drafts: set[Path] = set()
@@ -52,7 +54,7 @@ def remedy(error: OSError) -> str:
     """
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return "create its folder first, or choose another name"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+    if error.errno in (*FULL, errno.EIO):
         return "make room, or choose another name"
     return "choose another name"
 

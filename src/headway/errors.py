@@ -118,6 +118,17 @@ class TreebankError(HeadwayError, ValueError):
         self.source = source
         self.line = line
 
+    @classmethod
+    def unopened(cls, name: str, cause: str | None, advice: str = "check its name") -> TreebankError:
+        """Of a file that the system does not open.
+
+        >>> print(TreebankError.unopened("a.conllu", "Is a directory"))
+        a.conllu: the file cannot be opened (Is a directory); check its name
+        """
+        if not name:  # an unset variable of a shell
+            return cls("expected the path of a file, got an empty text")
+        return cls(f"the file cannot be opened ({cause}); {advice}", name)
+
 
 class ArchiveError(HeadwayError, ValueError):
     """A model or checkpoint file that cannot be read or written."""

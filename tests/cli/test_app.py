@@ -93,6 +93,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_help_of_a_command_has_examples_that_use_its_options(invoke: Invoke, name: str) -> None:
     text = invoke(*name.split(), "--help").stdout
+    assert "[[" not in text  # typer itself marks what may be left out
     assert EXAMPLES[name]
     for example in EXAMPLES[name]:
         assert f"    {example}\n" in text
@@ -197,13 +198,25 @@ def test_wrong_usage_is_status_2(invoke: Invoke, words: list[str], tmp_path: Pat
         (HeadwayError("a cause; a remedy"), "a cause; a remedy"),
         (MemoryError(), "out of memory; use less data, fewer threads or a larger machine"),
         (PermissionError(13, "Permission denied", "/a/b"), "/a/b: Permission denied"),
-        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError(28, "No space left"), "writing failed (No space left); make room, or choose another name"),
         (OSError("something odd"), "something odd"),
     ],
 )
 def test_a_failure_is_one_sentence(invoke: Invoke, monkeypatch: Any, failure: Exception, sentence: str) -> None:
     _fail_with(monkeypatch, failure)
     assert one_error(invoke("info", "-", status=1)) == sentence
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["parse", "--help"], ["models"], ["info", "FILE"]])
+def test_a_full_disk_is_one_sentence(test_file: Path, words: list[str]) -> None:
+    given = [str(test_file) if word == "FILE" else word for word in words]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headway", *given], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    sentence = "writing failed (No space left on device); make room, or choose another name"
+    assert (done.returncode, done.stderr) == (1, f"headway: error: {sentence}\n")
 
 
 def test_ctrl_c_is_status_130(invoke: Invoke, monkeypatch: Any) -> None:

@@ -216,6 +216,18 @@ def test_a_text_in_place_of_a_file(invoke: Invoke) -> None:
     )
 
 
+def test_a_model_in_place_of_a_file(invoke: Invoke, test_file: Path) -> None:
+    error = one_error(invoke("parse", test_file, "en", status=1))
+    assert error == (
+        "en: the file cannot be opened (No such file or directory); that is the name of a model, so check the order"
+    )
+
+
+@pytest.mark.parametrize("command", ["parse en", "info", "draw", "train -o m", "evaluate train.conllu"])
+def test_nothing_in_place_of_a_file(invoke: Invoke, place: Path, command: str) -> None:
+    assert one_error(invoke(*command.split(), "", status=1)) == "expected the path of a file, got an empty text"
+
+
 def contents(folder: Path) -> dict[Path, bytes | None]:
     """All that is in a folder, and what its files hold."""
     return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}

@@ -231,8 +231,8 @@ def test_what_does_not_exist_is_said_in_one_sentence(here: Path, test_file: Path
     write_treebank(trees[1:2], other)
     assert error(test_file, "--sentence", 21) == f"{test_file}: sentence 21 does not exist; there are 20 sentences"
     assert error(short, "--sentence", 2) == f"{short}: sentence 2 does not exist; there is 1 sentence"
-    assert error(empty) == f"{empty}: there are no sentences; give a treebank"
-    assert error(empty, "--sentence", "all") == f"{empty}: there are no sentences; give a treebank"
+    assert error(empty) == f"{empty}: there are no sentences; give a file that has some"
+    assert error(empty, "--sentence", "all") == f"{empty}: there are no sentences; give a file that has some"
     assert "cannot be opened (No such file or directory)" in error("nowhere.conllu")
     assert error(short, "--probabilities") == (
         f"{short}, line 1: not every word has a HeadProbability; give --model, or write them with "

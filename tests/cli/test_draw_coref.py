@@ -193,7 +193,7 @@ def test_what_does_not_exist_is_said_in_one_sentence(invoke: Invoke, here: Path,
     assert error(source, "--sentence", 4) == f"{source}: document 4 does not exist; there are 3 documents"
     assert error("one.conllu", "--sentence", 2) == "one.conllu: document 2 does not exist; there is 1 document"
     for words in ([], ["--sentence", "all"], ["--model", confused]):
-        assert error("empty.conllu", *words) == "empty.conllu: there are no documents; give a treebank"
+        assert error("empty.conllu", *words) == "empty.conllu: there are no documents; give a file that has some"
     assert "cannot be opened (No such file or directory)" in error("nowhere.conllu")
     parser = embedded_models().get("en")
     said = error(source, "--model", parser)

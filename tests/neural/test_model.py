@@ -309,7 +309,7 @@ def test_info_says_what_there_is_to_know(parser, tmp_path):
         ("trees", "non-projective, one word on the root"),
         ("encoder", "minilm"),
         ("reads", ""),
-        ("finds besides", "6 labels, 3 edits for lemmas, 4 upos, 5 xpos, 3 features"),
+        ("also finds", "6 labels, 3 edits for lemmas, 4 upos, 5 xpos, 3 features"),
         ("network", "MB"),
         ("temperature", "1.5"),
         ("UAS / LAS on dev", "float32 92.50 / 90.25, int8 92.40 / 90.20"),

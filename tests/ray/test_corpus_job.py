@@ -303,6 +303,8 @@ def test_the_folder_of_another_corpus_is_refused(corpus: Path, tmp_path: Path) -
     (tmp_path / "used" / "notes.txt").write_text("mine")
     with pytest.raises(CorpusError, match="the folder has other files in it; give a new one"):
         CorpusFolder(str(tmp_path / "used"), Identity("poison", "", Settings(), found)).open()
+    with pytest.raises(CorpusError, match=r"notes\.txt: a file, not a folder; give another -o"):
+        CorpusFolder(str(tmp_path / "used" / "notes.txt"), Identity("poison", "", Settings(), found)).open()
 
 
 def test_a_draft_that_is_not_to_be_seen_is_explained(corpus: Path, tmp_path: Path) -> None:

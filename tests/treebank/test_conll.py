@@ -152,7 +152,11 @@ HUGE = "9" * 1_000_000
 
 # Lines of a sentence, the line that is wrong, what must be said about it.
 MALFORMED = {
-    "no tabs": ([row(1), "2 w _ _ _ _ 1 x _ _"], 2, "has 1 column; expected 10"),
+    "no tabs": (
+        [row(1), "2 w _ _ _ _ 1 x _ _"],
+        2,
+        "has 1 column; expected 10 with tabs between them; parse a text first",
+    ),
     "nine columns": (["# c", row(1)[:-2]], 2, "has 9 columns; expected 10"),
     "eleven columns": ([row(1) + "\t_"], 1, "has 11 columns; expected 10"),
     "only spaces": ([row(1), "  "], 2, "only spaces"),

@@ -37,7 +37,7 @@ class FileOnDisk:
             data = self.path.read_bytes()
         except (OSError, ValueError) as error:
             cause = error.strerror if isinstance(error, OSError) else str(error)
-            raise TreebankError(f"the file cannot be opened ({cause}); check its name", str(self.path)) from None
+            raise TreebankError.unopened(str(self.path), cause) from None
         self._known, self.sha256 = known, hashlib.sha256(data).hexdigest()
         return data
 

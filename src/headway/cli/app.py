@@ -32,6 +32,10 @@ from headway.cli.failures import in_one_sentence
 class _Commands(TyperGroup):
     """Runs a command, and reports any failure in one sentence."""
 
+    def make_context(self, *args: Any, **keywords: Any) -> Any:
+        with in_one_sentence():  # here, --help and --version print
+            return super().make_context(*args, **keywords)
+
     def invoke(self, ctx: Any) -> Any:
         with in_one_sentence():
             return super().invoke(ctx)

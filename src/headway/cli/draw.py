@@ -283,7 +283,7 @@ def _chosen(
         if wanted in (None, number):
             yield number, item
     if number == 0:
-        raise TreebankError(f"there are no {what}s; give a treebank", shown)
+        raise TreebankError(f"there are no {what}s; give a file that has some", shown)
     if wanted is not None and number < wanted:
         count = f"there is 1 {what}" if number == 1 else f"there are {number} {what}s"
         raise TreebankError(f"{what} {wanted} does not exist; {count}", shown)

@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from headway.atomic import FULL, remedy
 from headway.cli.signals import command_running
 from headway.cli.tables import counted
 from headway.errors import HeadwayError, printable
@@ -35,8 +36,7 @@ def in_one_sentence() -> Iterator[None]:
     except MemoryError:
         raise failed("out of memory; use less data, fewer threads or a larger machine") from None
     except OSError as error:
-        where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
-        raise failed(f"{where}{error.strerror or error}") from None
+        raise failed(_of_the_system(error)) from None
     except KeyboardInterrupt as error:
         typer.echo(f"\nheadway: interrupted{printable(str(error))}", err=True)
         raise typer.Exit(130) from None
@@ -104,6 +104,15 @@ class Skipped:
         """Print how many there were, if any."""
         if self.count:
             typer.echo(f"headway: {self}", err=True)
+
+
+def _of_the_system(error: OSError) -> str:
+    """What went wrong; standard output, which may be full, is the one place without a name."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror or error}"
+    if error.errno in FULL:
+        return f"writing failed ({error.strerror}); {remedy(error)}"
+    return str(error.strerror or error)
 
 
 def _drop_output() -> None:

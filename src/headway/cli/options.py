@@ -24,6 +24,7 @@ import typer
 from headway.atomic import remedy
 from headway.declared import Option, choices_of, hints_of, require_choices, require_minimums
 from headway.errors import TrainingError, TreebankError
+from headway.named_models import find_model
 
 if TYPE_CHECKING:
     from headway.parallel import Workers
@@ -192,7 +193,7 @@ def _settings_of(path: Path, chosen: Sequence[Field[Any]]) -> dict[str, Any]:
     try:
         read = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", str(path)) from None
+        raise TreebankError.unopened(str(path), error.strerror) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         advice = "write lines such as epochs = 20 and projective = true"
         raise typer.BadParameter(f"{path}: not valid TOML ({error}); {advice}") from None
@@ -252,13 +253,15 @@ def require_inputs(*names: str | None) -> None:
             reason = os.strerror(errno.ENOENT)
             if " " in name:
                 advice += ", or give the text itself through a pipe, with - as the name"
+            elif find_model(name) is not None:
+                advice = "that is the name of a model, so check the order"
         elif Path(name).is_dir():
             reason = os.strerror(errno.EISDIR)
         elif not os.access(name, os.R_OK):
             reason = os.strerror(errno.EACCES)
         else:
             continue
-        raise TreebankError(f"the file cannot be opened ({reason}); {advice}", name)
+        raise TreebankError.unopened(name, reason, advice)
 
 
 def require_output(name: str, *kept: str | os.PathLike[str] | None) -> None:

@@ -97,7 +97,7 @@ def parse_corpus(
         typer.Option(min=1, metavar="N", help="Workers on the cluster.", show_default="one for each core or GPU"),
     ] = None,
     format: Annotated[CorpusOutput, typer.Option(help="What to write.")] = CorpusOutput.CONLLU,
-    gzip: Annotated[bool, typer.Option("--gzip", help="Pack CoNLL-U or JSON lines.")] = False,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress CoNLL-U or JSON lines.")] = False,
     input_format: Annotated[
         CorpusInput | None, typer.Option(help="What the files hold.", show_default="by name, or text")
     ] = None,

@@ -37,7 +37,7 @@ TokenOption = Annotated[
     typer.Option(
         metavar="TOKEN",
         envvar="HEADWAY_TOKEN",
-        help="What whoever asks must know.",
+        help="The secret that every request must carry.",
         show_default="none at the local address, else made and printed",
     ),
 ]
@@ -48,7 +48,7 @@ ThreadsOption = Annotated[
 
 
 def serve(
-    model: Annotated[str, typer.Argument(metavar="[MODEL]", help="A model file, or the name of a model.")] = "en",
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or the name of a model.")] = "en",
     *,
     more: Annotated[
         list[str] | None, typer.Option("--model", metavar="MODEL", help="One more model to choose from; repeatable.")

@@ -122,4 +122,4 @@ def _opened(name: str) -> BinaryIO:
     try:
         return Path(name).open("rb", buffering=0)
     except OSError as error:
-        raise TreebankError(f"the file cannot be opened ({error.strerror}); check its name", name) from None
+        raise TreebankError.unopened(name, error.strerror) from None

@@ -37,7 +37,7 @@ class Task(StrEnum):
 
 
 def warm_up(
-    model: Annotated[str, typer.Argument(metavar="[MODEL]", help="A model file, or the name of a model.")] = "en",
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file, or the name of a model.")] = "en",
     *,
     only: Annotated[Task | None, typer.Option(hidden=True)] = None,
 ) -> None:

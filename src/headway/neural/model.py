@@ -310,7 +310,7 @@ class NeuralModel:
                 ("trees", str(self.trees)),
                 *_encoder_row(self.about),
                 ("reads", self.reader.description),
-                ("finds besides", self.tasks.description),
+                ("also finds", self.tasks.description),
                 ("network", f"{weights / 1e6:.1f} MB"),
                 ("temperature", f"{self.temperature:.4g}"),
                 *_rounding_rows(self.about),

@@ -93,6 +93,8 @@ class CorpusFolder:
         """Begin, or go on: refuse the folder of another corpus, find out what is done, remove what is half written."""
         job, names = f"{self.path}/job.json", {found.path for found in self._place.expand(self.path)}
         if not any(name.endswith("/job.json") for name in names):
+            if self.path in names:
+                raise CorpusError(f"{self.path}: a file, not a folder; give another -o")
             if names:
                 raise CorpusError(f"{self.path}: the folder has other files in it; give a new one")
             self._write("inputs.jsonl", self._identity.input_lines())

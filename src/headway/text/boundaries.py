@@ -26,6 +26,7 @@ from headway.text.characters import (
     is_one_character,
     slot,
 )
+from headway.text.queries import joined_by_queries
 from headway.treebank.raw_text import NOTHING, TOKEN, WORD
 
 BOUNDARY_SLOTS = 1 << 19  # for each of the three answers
@@ -53,7 +54,7 @@ def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
     kind, mask = text.kind, len(weights) - 1
     slots = np.zeros(MOST_FEATURES, np.int64)
     ends = np.zeros(len(kind), np.int64)
-    held = bracketed_in_addresses(kind)
+    bracketed, queried = bracketed_in_addresses(kind), joined_by_queries(kind)
     token = start = int(np.int64(PAD))  # a mere constant would have Numba compile the features twice
     words = 1
     for i in range(PAD, len(kind) - PAD):
@@ -62,7 +63,7 @@ def boundaries_of(text: Characters, weights: Bytes, most_words: int) -> Ints:
             words = 1
             continue
         found = TOKEN
-        if kind[i + 1] > BREAK and (held[i] or is_one_character(kind, i)):
+        if kind[i + 1] > BREAK and (bracketed[i] or queried[i] or is_one_character(kind, i)):
             found = NOTHING
         elif kind[i + 1] > BREAK:
             n = boundary_features(text, i, start, slots)

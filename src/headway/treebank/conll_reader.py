@@ -217,8 +217,10 @@ def _wrong_columns(lines: Sequence[str], skipped: int) -> _MalformedError:
     if not line.strip():
         return _MalformedError(offset, "the line is not empty but has only spaces; remove them")
     tabs = line.count("\t")
-    columns = f"{tabs + 1} columns" if tabs else "1 column"
-    return _MalformedError(offset, f"the line has {columns}; expected {_COLUMNS} with tabs between them")
+    if not tabs:
+        cause = f"the line has 1 column; expected {_COLUMNS} with tabs between them; parse a text first"
+        return _MalformedError(offset, cause)
+    return _MalformedError(offset, f"the line has {tabs + 1} columns; expected {_COLUMNS} with tabs between them")
 
 
 def _wrong_id(offset: int, line: str, words: int) -> _MalformedError:

@@ -131,7 +131,7 @@ def open_source(source: PathOrStream) -> Iterator[Source]:
         file = Path(source).open("rb")  # noqa: SIM115  (closed below; only opening has this error)
     except (OSError, ValueError) as error:  # a name with a NUL or a lone surrogate is a ValueError
         cause = error.strerror if isinstance(error, OSError) else str(error)
-        raise TreebankError(f"the file cannot be opened ({cause}); check its name", name) from None
+        raise TreebankError.unopened(name, cause) from None
     with file:
         yield _uncompressed(file.read1, name)
 
