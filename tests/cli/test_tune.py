@@ -158,7 +158,7 @@ def test_the_command_typed_back_gives_the_settings(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Parser, "train", classmethod(keep))
         # No file of these names exists, and the command would look for them first.
-        patch.setattr("headway.cli.options.require_inputs", lambda *_: None)
+        patch.setattr("headway.cli.places.require_inputs", lambda *_: None)
         patch.setattr("headway.cli.train.require_trainable", lambda *_, **__: None)
         invoke(*words[:-1], tmp_path_factory.getbasetemp() / "m", status=130)
     assert (found.pop("train"), found.pop("dev"), found.pop("text")) == (train, dev, text)

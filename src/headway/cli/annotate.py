@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headway.cli import options
+from headway.cli import places
 from headway.cli.failures import note
 from headway.cli.reading import require_model
 from headway.cli.serve import (
@@ -79,7 +79,7 @@ def annotate(
     """
     require_server()
     require_model(model)
-    options.require_inputs(str(file), None if dev is None else str(dev))
+    places.require_inputs(str(file), None if dev is None else str(dev))
     from headway.annotation.retraining import model_in_use
     from headway.web.app import Setup
 

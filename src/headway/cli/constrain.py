@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.atomic import write_file
-from headway.cli import options
-from headway.cli.failures import require_one_standard_input
+from headway.cli import options, places
 from headway.cli.reading import load_parser, require_model
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed, summed_or_none
 from headway.cli.tables import table
@@ -87,12 +86,12 @@ def constrain(
         raise typer.BadParameter("give -o MODEL to train a model (arc or neural), or --model MODEL to explain one")
     if json and not (explain or explained):
         raise typer.BadParameter("--json prints the explanation; give --explain too")
-    require_one_standard_input(text, dev)
+    places.require_one_standard_input(text, dev)
     for path, what in ((output, "a model"), (rules_out, "rules")):
         if path is not None:
-            options.require_place_for(path, rules, text, dev, explained, *options.files_in(settings), what=what)
+            places.require_place_for(path, rules, text, dev, explained, *places.files_in(settings), what=what)
     require_model(explained)
-    options.require_inputs(text, dev)
+    places.require_inputs(text, dev)
     from headway.parallel import executor_for
     from headway.pipeline import Parser
     from headway.training.data import training_text

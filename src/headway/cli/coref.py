@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli import options
-from headway.cli.failures import Skipped, require_one_standard_input
+from headway.cli import options, places
+from headway.cli.failures import Skipped
 from headway.cli.progress import training_progress
 from headway.cli.signals import if_interrupted
 from headway.cli.signature import SummedFile, print_json, signature, signature_line
@@ -77,9 +77,9 @@ def train(
 
     The clusters of a document are learnt through trees over its mentions. The trees are latent: nobody annotated them.
     """
-    require_one_standard_input(train, dev)
-    options.require_place_for(output, train, dev)
-    options.require_inputs(train, dev)
+    places.require_one_standard_input(train, dev)
+    places.require_place_for(output, train, dev)
+    places.require_inputs(train, dev)
     from headway.coreference.resolver import Resolver
 
     with if_interrupted(lambda: "; nothing was written"), training_progress() as show:
@@ -108,8 +108,8 @@ def resolve(
 
     Clusters are written as Entity= marks. Those already in INPUT are ignored and replaced; everything else is kept.
     """
-    options.require_inputs(input)
-    options.require_output(output, model)
+    places.require_inputs(input)
+    places.require_output(output, model)
     from headway.coreference import read_documents, write_documents
     from headway.coreference.resolver import Resolver
 
@@ -139,7 +139,7 @@ def evaluate(
     Prints MUC, B-cubed, CEAF, BLANC, LEA and the CoNLL average twice: once over all mentions, and once without those
     that are alone in their clusters.
     """
-    require_one_standard_input(gold, predicted)
+    places.require_one_standard_input(gold, predicted)
     from headway.coreference import evaluate_coreference, read_documents
     from headway.coreference.scores import paired_documents
 

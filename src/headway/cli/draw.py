@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from headway.atomic import write_file
-from headway.cli import options
-from headway.cli.failures import note, require_one_standard_input
+from headway.cli import places
+from headway.cli.failures import note
 from headway.cli.reading import load_parser, require_model, sentences
 from headway.cli.tables import counted
 from headway.cli.trees_as_text import text_target, tree_as_text
@@ -127,7 +127,7 @@ def draw(
     picture = _picture(output, format)
     if coref:
         _require_coref_sense(output or input, picture, wanted, [gold, heatmap, probabilities])
-        options.require_inputs(input, None if model is None else str(path_of_model(model)))
+        places.require_inputs(input, None if model is None else str(path_of_model(model)))
         _require_folder(input, output, picture, sentence, model)
         _draw_coreference(input, output, picture, sentence, wanted, model)
         return
@@ -139,7 +139,7 @@ def draw(
 
         require_matplotlib()
     require_model(model)
-    options.require_inputs(input, gold)
+    places.require_inputs(input, gold)
     _require_folder(input, output, picture, sentence, gold, model)
     found = _sentences(input, model, wanted)
     if picture is Picture.TEXT:
@@ -210,7 +210,7 @@ def _require_sense(
     probabilities: bool | None,
 ) -> None:
     """Refuse wrong usage before anything is read."""
-    require_one_standard_input(input, gold)
+    places.require_one_standard_input(input, gold)
     if model is None and _is_text(input):
         raise typer.BadParameter("a text has no trees yet; give --model MODEL to parse it first")
     if heatmap and model is None:
@@ -239,7 +239,7 @@ def _require_folder(input: str, output: str | None, picture: Picture, sentence: 
     target = output or "-" if picture is Picture.TEXT else _target(input, output, picture, sentence, 1)
     if output is not None and "{n}" in output:
         return
-    options.require_output(target, input, *read)
+    places.require_output(target, input, *read)
 
 
 def _sentences(input: str, model: str | None, wanted: int | None) -> Iterator[_Found]:

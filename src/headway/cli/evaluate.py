@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli import options
-from headway.cli.failures import require_one_standard_input
+from headway.cli import options, places
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
 from headway.cli.tables import counted, table
 from headway.errors import printable
@@ -78,7 +77,7 @@ def evaluate(
     Prints UAS and LAS with and without punctuation by the rules of CoNLL-X, bootstrap intervals, and tables by label,
     distance and length. With SECOND, also tests the difference: sign test and paired bootstrap.
     """
-    require_one_standard_input(gold, predicted, second)
+    places.require_one_standard_input(gold, predicted, second)
     with SummedFile(gold) as gold_file, SummedFile(predicted) as file, summed_or_none(second) as second_file:
         files = [file] if second_file is None else [file, second_file]
         right = _gold(gold_file, len(files))

@@ -72,12 +72,6 @@ def warnings_in_one_line(category: type[Warning]) -> Iterator[None]:
         yield
 
 
-def require_one_standard_input(*names: str | None) -> None:
-    """Standard input can only be read once."""
-    if names.count("-") > 1:
-        raise typer.BadParameter("standard input (-) is given twice; use a file for one of them")
-
-
 class Skipped:
     """Counts the malformed sentences, or documents, that `--skip-bad` skips.
 

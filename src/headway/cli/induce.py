@@ -10,8 +10,7 @@ from urllib.parse import quote
 import typer
 
 from headway.atomic import write_file
-from headway.cli import options
-from headway.cli.failures import require_one_standard_input
+from headway.cli import options, places
 from headway.cli.progress import training_progress
 from headway.cli.reading import load_parser, require_model
 from headway.cli.signals import if_interrupted
@@ -71,12 +70,12 @@ def induce(
         raise typer.BadParameter("give -o MODEL to learn a grammar, or --model MODEL to draw the automata of one")
     if model is not None and not wanted:
         raise typer.BadParameter("--model is for drawing; choose what to draw with --draw-automaton TAG:left")
-    require_one_standard_input(treebank, dev)
+    places.require_one_standard_input(treebank, dev)
     target = Path(model or "") if output is None else output
     if output is not None:
-        options.require_place_for(output, treebank, dev)
+        places.require_place_for(output, treebank, dev)
     require_model(model)
-    options.require_inputs(treebank, dev)
+    places.require_inputs(treebank, dev)
     from headway.treebank import read_treebank
 
     shown_over = dev or treebank

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli import options
+from headway.cli import places
 from headway.errors import ArchiveError, ArgumentError
 from headway.named_models import path_of_model
 
@@ -45,7 +45,7 @@ def package(
 ) -> None:
     """Build a wheel of a model, with its card and licence."""
     model = str(path_of_model(model))
-    options.require_inputs(model, *(str(file) for file in (card, licence_file) if file is not None))
+    places.require_inputs(model, *(str(file) for file in (card, licence_file) if file is not None))
     from headway.model_package import ModelPackage, write_package
 
     found = _card(model, card, {"language": language, "licence": licence})

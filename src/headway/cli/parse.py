@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from headway.cli import options
+from headway.cli import options, places
 from headway.cli.failures import Skipped
 from headway.cli.options import Device, NewlineMode
 from headway.cli.progress import counted
@@ -164,9 +164,9 @@ def parse(
     remarks = _Remarks(marginals, unsure_below, status)
     _require_place(remarks, write_as)
     require_model(model)
-    options.require_inputs(input)
+    places.require_inputs(input)
     kept = None if _is_in_place(input, known, write_as, output) and not skip_bad else input
-    options.require_output(output, path_of_model(model), kept)
+    places.require_output(output, path_of_model(model), kept)
 
     parser = load_parser(model, device.value)
     if retag and not parser.gives_tags:
@@ -295,7 +295,7 @@ def _is_in_place(input: str, known: InputFormat | None, write_as: Output, output
     """Whether a treebank is written where it is, in its format: all that it has is in what replaces it."""
     from headway.treebank.inputs import open_input
 
-    if not options.is_one_of(Path(output), input):
+    if not places.is_one_of(Path(output), input):
         return False
     with open_input(input, known, treebank="conllx" if write_as is Output.CONLLX else "conllu") as found:
         return found.format == write_as.value

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway.atomic import claimed
-from headway.cli import options
-from headway.cli.failures import note, require_one_standard_input, warnings_in_one_line
+from headway.cli import options, places
+from headway.cli.failures import note, warnings_in_one_line
 from headway.cli.progress import training_progress
 from headway.cli.signals import if_interrupted
 from headway.cli.tables import counted
@@ -60,13 +60,13 @@ def train(
 
     Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
-    require_one_standard_input(train, dev, text)
-    options.require_place_for(output, train, dev, text, *options.files_in(settings))
+    places.require_one_standard_input(train, dev, text)
+    places.require_place_for(output, train, dev, text, *places.files_in(settings))
     if max_megabytes == 0:
         raise typer.BadParameter("--max-megabytes is 0; expected a number above 0")
     folder = checkpoint_for(output, checkpoint)
     require_trainable(settings, text=text is not None)
-    options.require_inputs(train, dev, text)
+    places.require_inputs(train, dev, text)
     from headway.pipeline import Parser
 
     with resumable(folder) as show, options.workers_at(address, processes) as workers:

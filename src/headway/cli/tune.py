@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway.cli import options
-from headway.cli.failures import require_one_standard_input
+from headway.cli import options, places
 from headway.cli.progress import training_progress
 from headway.cli.signature import SummedFile, print_json, signature, signature_line, summed_or_none
 from headway.cli.tables import table
@@ -102,11 +101,11 @@ def tune(
         raise typer.BadParameter("a network has no C to tune; give values of --rate, --encoder-rate or --dropout")
     if network_grid and settings["model"] != NEURAL:
         raise typer.BadParameter("rates and dropouts are tuned for networks; give --model neural with them")
-    require_one_standard_input(train, dev, text)
+    places.require_one_standard_input(train, dev, text)
     if output is not None:
-        options.require_place_for(output, train, dev, text, *options.files_in(settings))
+        places.require_place_for(output, train, dev, text, *places.files_in(settings))
     require_trainable(settings, text=text is not None)
-    options.require_inputs(train, dev, text)
+    places.require_inputs(train, dev, text)
     from headway.pipeline import Parser
     from headway.training.tuning import tune as run
     from headway.treebank import read_treebank
