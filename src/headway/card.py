@@ -69,12 +69,15 @@ class Measured:
             number(value, name[:40])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Card:
     """What a model says of itself to whoever uses it; every field but the language may be empty.
 
     `licence` is the SPDX expression that the model is under. Scores and calibration errors are in percent; speed is
     in words per second, and `on` says of which machine.
+
+    >>> Card("pt", "CC-BY-SA-4.0")
+    <Card: pt, CC-BY-SA-4.0>
     """
 
     language: str
@@ -90,6 +93,9 @@ class Card:
         if not LANGUAGE.fullmatch(self.language):
             raise ValueError(f"the language is {self.language[:40]!r}; expected its code, such as en, pt or zh-Hant")
         require_licence(self.licence)
+
+    def __repr__(self) -> str:
+        return f"<Card: {', '.join(filter(None, (self.language, self.licence)))}>"
 
     def to_data(self) -> dict[str, Any]:
         """The card as JSON, without what is empty."""

@@ -155,7 +155,7 @@ MALFORMED = {
     "no tabs": (
         [row(1), "2 w _ _ _ _ 1 x _ _"],
         2,
-        "has 1 column; expected 10 with tabs between them; parse a text first",
+        "has 1 column; expected 10 with tabs between them; if it is plain text, parse it first",
     ),
     "nine columns": (["# c", row(1)[:-2]], 2, "has 9 columns; expected 10"),
     "eleven columns": ([row(1) + "\t_"], 1, "has 11 columns; expected 10"),
