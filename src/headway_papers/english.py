@@ -1,8 +1,9 @@
 """The English parser that comes with Headway, from UD English-EWT: trained, packed, measured.
 
 `DIR` holds the treebank's three files, `*train*.conllu[.gz]`, `*dev*` and `*test*`. `en`, which comes along, is a
-network (`headway_papers.english_network`). Four linear parsers are trained beside it, all grand-sibling, labelled,
-single-root, and all choose their pass on the development sentences:
+network (`headway_papers.english_network`). `en-large` is a network as large as its teachers, trained as these are,
+with weights of one byte. Four linear parsers are trained beside them, all grand-sibling, labelled, single-root, and all
+choose their pass on the development sentences:
 
 - `linear`: tags by its own tagger, word clusters in its features, two trainings averaged;
 - `without-clusters`: the same from the treebank alone, by one training;
@@ -36,6 +37,7 @@ from headway.parsed import Parsed
 from headway.pipeline import Parser
 from headway.text.segmenter import Segmenter
 from headway.training.data import checksum
+from headway.training.settings import NEURAL
 from headway.training.text_models import TextModels
 from headway.treebank import Sentence, read_treebank, require_tree
 from headway.treebank.raw_text import raw_text
@@ -45,6 +47,7 @@ from headway_papers.english_network import (
     OF_PUPILS,
     OF_TEACHERS,
     PUPILS,
+    QUICK,
     TEACHERS,
     Sources,
     trained,
@@ -60,7 +63,7 @@ PARSERS: dict[str, dict[str, Any]] = {
     "gold-tags": {"tags": "gold", "c": 400.0, "runs": 1},
     "gold-tags-4000": {"tags": "gold", "c": 400.0, "runs": 1},
 }
-NETWORK = "en"
+NETWORK, LARGE = "en", "en-large"
 OTHER = "UD_English-GUM"  # of other kinds of text; never trained on
 WITH_CLUSTERS = ("linear",)
 # For speed, `linear` prunes harder when it parses than it did in training; chosen on the development sentences.
@@ -100,8 +103,10 @@ def run(
 
     `encoder`, `teacher` and `text` are what `en` is made from, by trainings in so many `processes`.
     """
-    chosen = require_names(languages, (NETWORK, *PARSERS), "parser")
+    chosen = require_names(languages, (NETWORK, LARGE, *PARSERS), "parser")
     sources = Sources.of(encoder, teacher, text) if NETWORK in chosen else None
+    if LARGE in chosen and teacher is None:
+        raise TrainingError(f"{LARGE} needs --teacher (MPNet)")
     results, models = output / ("quick" if quick else "results"), output / "models"
     for folder in (results, models):
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,8 +115,10 @@ def run(
     other = data.parent / OTHER
     beside = {"gum_dev": list(read_treebank(_file(other, "dev")))[:most]} if other.is_dir() else {}
     for name in chosen:
-        if name != NETWORK:
+        if name in PARSERS:
             _parser(name, parts, results, models, quick, threads, say)
+        elif name == LARGE and teacher is not None:
+            _large({**parts, **beside}, teacher, results, models, quick, threads, say)
         elif sources is not None:
             _network({**parts, **beside}, sources, results, models, quick, threads, say, processes)
     table = table_text(results)
@@ -194,22 +201,56 @@ def _network(
     data = training_data(parts, sources.text.read_text("utf-8"), segmenter)
     network = trained(data, segmenter, sources, models, quick, say, processes)
     seconds = time.monotonic() - started
-    model = models / f"{'quick-' if quick else ''}{NETWORK}.headway"
+    about = {
+        "training_seconds": seconds,
+        "text": {"sentences": len(data.text), "words": sum(map(len, data.text))},
+        "averaged": network.about["averaged"],
+    }
     parser = Parser.of(network, TextModels(None, segmenter))
-    figures = figures_of(parser, parts, data.text, threads)
+    _keep(parser, models / f"{'quick-' if quick else ''}{NETWORK}.headway", path, signed, about, parts, threads, say)
+
+
+def _large(
+    parts: dict[str, list[Sentence]], teacher: Path, results: Path, models: Path, quick: bool, threads: int, say: Say
+) -> None:
+    """Train and measure `en-large`, with the settings of the first teacher."""
+    settings = {**OF_TEACHERS, **TEACHERS[0], **(QUICK if quick else {})}
+    signed = {
+        "headway": __version__,
+        "settings": settings,
+        "data": {part: checksum(some) for part, some in parts.items()},
+        "files": {"teacher": sha256((teacher / "model.safetensors").read_bytes()).hexdigest()},
+    }
+    path = results / f"{LARGE}.json"
+    if is_done(path, signed):
+        return
+    started = time.monotonic()
+    parser = Parser.train(parts["train"], parts["dev"], model=NEURAL, encoder=str(teacher), threads=threads, **settings)
+    about = {"training_seconds": time.monotonic() - started}
+    _keep(parser, models / f"{'quick-' if quick else ''}{LARGE}.headway", path, signed, about, parts, threads, say)
+
+
+def _keep(
+    parser: Parser,
+    model: Path,
+    path: Path,
+    signed: dict[str, Any],
+    about: dict[str, Any],
+    parts: dict[str, list[Sentence]],
+    threads: int,
+    say: Say,
+) -> None:
+    """Measure a network, and keep it with a card, and the figures."""
+    figures = figures_of(parser, parts, threads)
     replace(parser, card=card_of_figures(signed, figures)).save(model)
-    write_json(path, {"signature": signed, "bytes": model.stat().st_size, "training_seconds": seconds, **figures})
-    say(f"{NETWORK}: test UAS {figures['test']['uas']:.2f}, LAS {figures['test']['las']:.2f}")
+    write_json(path, {"signature": signed, "bytes": model.stat().st_size, **about, **figures})
+    say(f"{path.stem}: test UAS {figures['test']['uas']:.2f}, LAS {figures['test']['las']:.2f}")
 
 
-def figures_of(
-    parser: Parser, parts: dict[str, list[Sentence]], text: Sequence[Sentence], threads: int
-) -> dict[str, Any]:
-    """What is measured of `en`: on development and test sentences, on scrambled ones, and its speed on one thread."""
+def figures_of(parser: Parser, parts: dict[str, list[Sentence]], threads: int) -> dict[str, Any]:
+    """What is measured of a network: development and test sentences, scrambled ones, and its speed on one thread."""
     return {
         "words_per_second": speed(parser, parts["dev"]),
-        "text": {"sentences": len(text), "words": sum(map(len, text))},
-        "averaged": parser.model.about["averaged"],
         **{part: measure(parser, some, True, threads) for part, some in parts.items() if part != "train"},
         "scrambled": probabilities(parser, scrambled(parts["dev"]), threads),
     }
@@ -304,7 +345,7 @@ def table_text(results: Path) -> str:
     """A row a parser, its peers below it, from the files there are."""
     header = ["parser", "MB", "dev UAS", "dev LAS", "test UAS", "test LAS", "test LAS without subtypes"]
     rows = []
-    for name in (NETWORK, *PARSERS):
+    for name in (NETWORK, LARGE, *PARSERS):
         path = results / f"{name}.json"
         if not path.exists():
             continue

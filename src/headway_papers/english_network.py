@@ -55,6 +55,7 @@ TEACHERS: tuple[dict[str, Any], ...] = (
 OF_TEACHERS: dict[str, Any] = {"epochs": 12, "batch": 2048, "rate": 1e-3}
 PUPILS: tuple[dict[str, Any], ...] = ({}, {}, {}, {"dropout": 0.5}, {"learner": "cross-entropy"})
 OF_PUPILS: dict[str, Any] = {"epochs": 24, "batch": 4096, "rate": 2e-3, "encoder_rate": 6e-4, "seed": 1}
+QUICK: dict[str, Any] = {"epochs": 1, "batch": 300}
 SHORTEST, LONGEST = 3, 80  # words of a sentence of the text
 
 
@@ -161,8 +162,8 @@ class _Making:
     quick: bool
 
     def settings(self, encoder: Path, usual: dict[str, Any], own: dict[str, Any]) -> Settings:
-        few = {"epochs": 1, "batch": 300} if self.quick else {}
-        return Settings(model="neural", encoder=str(encoder), patience=10_000, **{**usual, **own, **few}).complete()
+        given = {**usual, **own, **(QUICK if self.quick else {})}
+        return Settings(model="neural", encoder=str(encoder), patience=10_000, **given).complete()
 
     def path_of(self, teacher: dict[str, Any]) -> Path:
         return self.models / f"{'quick-' if self.quick else ''}teacher-{teacher['seed']}.headway"

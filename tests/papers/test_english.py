@@ -97,6 +97,27 @@ def test_the_network_is_taught_averaged_and_measured(data: Path, sources: dict[s
     assert len(said) == 1  # the table: nothing was trained again
 
 
+def test_the_large_network_is_trained_and_measured_once(data: Path, sources: dict[str, Path], tmp_path: Path) -> None:
+    said: list[str] = []
+    options: dict[str, Any] = {"quick": True, "threads": 1, "say": said.append, "teacher": sources["teacher"]}
+    english.run(data, tmp_path, languages=["en-large"], **options)
+    found = json.loads((tmp_path / "quick" / "en-large.json").read_text("utf-8"))
+    model = tmp_path / "models" / "quick-en-large.headway"
+    assert found["bytes"] == model.stat().st_size
+    parser = Parser.load(model)
+    assert parser.card is not None
+    assert [source.name for source in parser.card.sources] == ["UD English-EWT", "all-mpnet-base-v2"]
+    assert parser.card.scores[0].figures["UAS"] == found["test"]["uas"]
+    test = list(read_treebank(data / "xx-ud-test.conllu.gz"))
+    assert json.loads(json.dumps(english.measure(parser, test, True, 1))) == found["test"]
+    assert "| **en-large** | " in said[-1]
+    said.clear()
+    english.run(data, tmp_path, languages=["en-large"], **options)
+    assert len(said) == 1  # the table: nothing was trained again
+    with pytest.raises(TrainingError, match=r"en-large needs --teacher"):
+        english.run(data, tmp_path, languages=["en-large"], quick=True, threads=1, say=print)
+
+
 def test_the_mean_is_of_the_pupils_that_score_best() -> None:
     torch = pytest.importorskip("torch", reason="networks are trained with torch")
     from headway_papers.english_network import mean

@@ -106,7 +106,9 @@ def reproduce(
     ] = None,
     teacher: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", exists=True, file_okay=False, help="english: a folder with MPNet, for en."),
+        typer.Option(
+            metavar="DIR", exists=True, file_okay=False, help="english: a folder with MPNet, for en and en-large."
+        ),
     ] = None,
     text: Annotated[
         Path | None,

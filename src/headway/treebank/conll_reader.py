@@ -218,7 +218,9 @@ def _wrong_columns(lines: Sequence[str], skipped: int) -> _MalformedError:
         return _MalformedError(offset, "the line is not empty but has only spaces; remove them")
     tabs = line.count("\t")
     if not tabs:
-        cause = f"the line has 1 column; expected {_COLUMNS} with tabs between them; if it is plain text, parse it first"
+        cause = (
+            f"the line has 1 column; expected {_COLUMNS} with tabs between them; if it is plain text, parse it first"
+        )
         return _MalformedError(offset, cause)
     return _MalformedError(offset, f"the line has {tabs + 1} columns; expected {_COLUMNS} with tabs between them")
 
