@@ -5,11 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from headway import atomic
 from headway.atomic import claimed, remove_abandoned_drafts, replacing, write_file
 
 STEPS = ["pathlib.Path.open", "os.fsync", "shutil.copymode", "pathlib.Path.replace"]
@@ -124,6 +129,56 @@ def test_a_draft_that_a_kill_left_is_removed_by_the_next_writer(tmp_path: Path) 
         assert len(names(tmp_path)) == 2
         assert path.read_bytes() == b"second"
     assert (names(tmp_path), path.read_bytes()) == (["a"], b"first")
+
+
+def test_a_signal_at_any_line_before_there_is_content_leaves_nothing(tmp_path: Path) -> None:
+    for moment in count(1):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        context = replacing(folder / "a", TargetError)
+        if not told_to_leave(context.__enter__, moment):
+            context.__exit__(None, None, None)
+            break
+        assert names(folder) == [], moment
+    assert moment > 20
+    assert names(folder) == ["a"]
+
+
+def test_a_signal_while_the_draft_is_opened_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    def told(self: Path, *how: Any) -> Any:
+        opened(self, *how).close()
+        if how[0] == "xb":
+            raise SystemExit
+        return opened(self, *how)
+
+    monkeypatch.setattr(Path, "open", told)
+    with pytest.raises(SystemExit), replacing(tmp_path / "a", TargetError):
+        pass
+    assert names(tmp_path) == []
+
+
+def told_to_leave(work: Callable[[], Any], moment: int) -> bool:
+    """Do the work, with an exception before a line of the module: the one with this number. Whether it was reached."""
+    lines = count(1)
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != atomic.__file__:
+            return None
+        if event == "line" and next(lines) == moment:
+            raise SystemExit
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except SystemExit:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 def test_drafts_in_a_folder_are_removed(tmp_path: Path) -> None:

@@ -72,13 +72,13 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
             yield device
         return
     target = target.resolve()
-    with reporting(failure):
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        file = _new_draft(target)
-    draft = Path(file.name)
-    _drafts.add(draft)
+    begun: list[BinaryIO] = []
     try:
+        with reporting(failure):
+            if target.exists() and not os.access(target, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            file = _new_draft(target, begun)
+        draft = Path(file.name)
         with closing(file, failure):
             yield file
             with reporting(failure):
@@ -89,11 +89,14 @@ def replacing(path: str | os.PathLike[str], failure: Failure) -> Iterator[Binary
                 shutil.copymode(target, draft)
             draft.replace(target)
     except BaseException:
-        with suppress(OSError):
-            draft.unlink()
+        for file in begun:
+            with suppress(OSError):
+                file.close()
+            with suppress(OSError):
+                Path(file.name).unlink()
         raise
     finally:
-        _drafts.discard(draft)
+        _drafts.difference_update(Path(file.name) for file in begun)
 
 
 def remove_drafts() -> None:
@@ -130,20 +133,31 @@ def remove_abandoned_drafts(folder: Path) -> None:
         _remove_abandoned(draft)
 
 
-def _new_draft(target: Path) -> BinaryIO:
-    """A new file, locked until it is closed; named after the target unless another process is just writing that."""
+def _new_draft(target: Path, begun: list[BinaryIO]) -> BinaryIO:
+    """A new file, locked until it is closed; named after the target unless another process is just writing that.
+
+    It is in `begun` before it is returned, and could be lost: a signal may come as soon as there is a file.
+    """
     name = _short(target.name)
     for own in (name, f"{name}-{os.urandom(8).hex()}"):
         draft = target.with_name(f".headway-{own}.tmp")
         _remove_abandoned(draft)
+        file: BinaryIO | None = None
         try:
             file = draft.open("xb", _BUFFER)
+            _lock(file)
+            if draft.exists() and os.path.samestat(draft.stat(), os.fstat(file.fileno())):
+                begun.append(file)
+                _drafts.add(draft)
+                return file
+            file.close()  # taken for abandoned in the moment before it was locked
         except FileExistsError:
             continue
-        _lock(file)
-        if draft.exists() and os.path.samestat(draft.stat(), os.fstat(file.fileno())):
-            return file
-        file.close()  # taken for abandoned in the moment before it was locked
+        except BaseException:
+            if file is not None:
+                file.close()
+            _remove_abandoned(draft)
+            raise
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
