@@ -383,10 +383,10 @@ def test_a_file_says_what_options_do_not(tmp_path: Path) -> None:
     found: list[dict[str, Any]] = []
     app = typer.Typer(rich_markup_mode=None)
 
-    def paint(name: str, *, settings: dict[str, Any]) -> None:
+    def paint(name: str, *, config: options.ConfigOption = None, settings: dict[str, Any]) -> None:
         found.append(settings)
 
-    app.command()(options.with_settings(Colours, from_file=True)(paint))
+    app.command()(options.with_settings(Colours)(paint))
     runner, file = CliRunner(), tmp_path / "own.toml"
     file.write_text('paint-layers = 3\nhue = "blue"\nbright = false\n')
     assert runner.invoke(app, ["a", "--config", str(file), "--hue", "red"]).exit_code == 0

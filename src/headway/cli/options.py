@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from headway.cli import places
 from headway.declared import Option, choices_of, hints_of, require_choices, require_minimums
 from headway.errors import TrainingError, TreebankError
 
@@ -105,7 +104,6 @@ def with_settings(
     *,
     only: tuple[str, ...] | None = None,
     without: tuple[str, ...] = (),
-    from_file: bool = False,
     described: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **defaults: Any,
 ) -> Callable[[Command], Command]:
@@ -113,7 +111,7 @@ def with_settings(
 
     The command gets a dictionary of the fields' values, checked before anything is read. `only` and `without` choose
     among the fields; `defaults` are a command's own, and `described` what its help says otherwise (fields of `Option`).
-    With `from_file`, a file may say what the options do not.
+    A command with a parameter `config` has a file that may say what the options do not.
     """
     chosen = [each for each in fields(kind) if (only is None or each.name in only) and each.name not in without]
     hints = hints_of(kind)
@@ -125,16 +123,14 @@ def with_settings(
             _parameter(each, replace(_option(each), **described.get(each.name, {})), kind, hints[each.name], defaults)
             for each in chosen
         ]
-        if from_file:
-            made += [_keyword("config", ConfigOption, None), _keyword("called", typer.Context)]
+        if "config" in own.parameters:
+            made.append(_keyword("called", typer.Context))
 
         @wraps(command)
         def run(**values: Any) -> None:
-            config, called = values.pop("config", None), values.pop("called", None)
+            config, called = values.get("config"), values.pop("called", None)
             settings = {each.name: _value(each, values.pop(_name(each))) for each in chosen}
             if config is not None:
-                if "output" in values:
-                    places.require_place_for(values["output"], str(config))
                 read = _settings_of(config, chosen)
                 with refusing_settings(f"{config}: "):
                     require_choices(kind(**{**defaults, **read}))

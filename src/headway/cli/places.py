@@ -67,7 +67,7 @@ def require_output(name: str, *kept: str | os.PathLike[str] | None) -> None:
     raise TreebankError(f"writing failed ({error.strerror}); {remedy(error)}", name)
 
 
-def require_place_for(path: Path, *read: str | None, what: str = "a model") -> None:
+def require_place_for(path: Path, *read: str | os.PathLike[str] | None, what: str = "a model") -> None:
     """Refuse an output that cannot be written before hours are spent on it, and one that is a file to be read."""
     if str(path) == "-" or path.is_dir():
         raise typer.BadParameter(f"{what} cannot be written to {path}; give a file name")

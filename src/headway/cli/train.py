@@ -35,7 +35,7 @@ EXAMPLES = (
 )
 
 
-@options.with_settings(Settings, without=("criterion",), from_file=True)
+@options.with_settings(Settings, without=("criterion",))
 def train(
     train: options.TrainArgument,
     *,
@@ -52,6 +52,7 @@ def train(
     checkpoint: options.CheckpointOption = None,
     processes: options.ProcessesOption = None,
     address: options.AddressOption = None,
+    config: options.ConfigOption = None,
     settings: dict[str, Any],
 ) -> None:
     """Train a parser on a treebank.
@@ -61,7 +62,7 @@ def train(
     Ctrl-C is safe: the same command resumes from the checkpoint and repeats nothing that was finished.
     """
     places.require_one_standard_input(train, dev, text)
-    places.require_place_for(output, train, dev, text, *places.files_in(settings))
+    places.require_place_for(output, train, dev, text, config, *places.files_in(settings))
     if max_megabytes == 0:
         raise typer.BadParameter("--max-megabytes is 0; expected a number above 0")
     folder = checkpoint_for(output, checkpoint)
