@@ -14,7 +14,8 @@ import numpy as np
 from headway.arrays import Floats, Ints
 from headway.inference.jit import kernel, part
 from headway.learning.averaging import averaged_weights
-from headway.text.addresses import bracketed_in_addresses
+from headway.text.address_brackets import bracketed_in_addresses
+from headway.text.address_queries import joined_by_queries
 from headway.text.characters import (
     BREAK,
     MOST_FEATURES,
@@ -26,7 +27,6 @@ from headway.text.characters import (
     is_one_character,
     slot,
 )
-from headway.text.queries import joined_by_queries
 from headway.treebank.raw_text import NOTHING, TOKEN, WORD
 
 BOUNDARY_SLOTS = 1 << 19  # for each of the three answers

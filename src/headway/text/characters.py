@@ -27,6 +27,7 @@ _REACH = 40  # characters of a stretch that count
 
 # Classes of characters. Each mark and symbol of ASCII is a class of its own, its code; all below are less than 32.
 LINE, SPACE, BREAK, UPPER, LOWER, LETTER, DIGIT, MARK = range(1, 9)
+LETTERS, ALPHANUMERIC = (UPPER, LOWER, LETTER), (UPPER, LOWER, LETTER, DIGIT)
 OPEN, CLOSE, OPEN_QUOTE, CLOSE_QUOTE = range(9, 13)
 JOINER, FLAG = 25, 26  # what joins emoji to one, and a letter of a pair that is a flag
 _SPECIAL = {"\u200d": JOINER}
@@ -182,7 +183,7 @@ def _stretches(kind: Ints) -> tuple[Ints, Ints, Ints]:
             slash |= kind[stop] == _SLASH and kind[stop + 1] == _SLASH
             dots += kind[stop] == _DOT
             digit |= kind[stop] == DIGIT
-            letters |= kind[stop] in (UPPER, LOWER, LETTER)
+            letters |= kind[stop] in LETTERS
             stop += 1
         trait = at + 2 * slash + 4 * min(dots, 3) + 16 * digit + 32 * letters + 64 * min(stop - k, 3)
         for j in range(k, stop):

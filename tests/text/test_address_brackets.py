@@ -1,4 +1,4 @@
-"""Brackets within addresses, against their definition tried at all pairs of characters, and in the included model."""
+"""Brackets within addresses, against their definition tried at all pairs of characters."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import random
 import re
 
 import numpy as np
-import pytest
 
-from headway.pipeline import Parser
-from headway.text.addresses import bracketed_in_addresses
+from headway.text.address_brackets import bracketed_in_addresses
 from headway.text.characters import characters_of
 
 
@@ -60,21 +58,3 @@ def test_brackets_by_their_definition() -> None:
             assert found_in(given) == defined_in(given), given
             some += bool(defined_in(given))
     assert some > 500
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "See http://a.org/x_(y) .",
-        "https://en.wikipedia.org/wiki/Python_(programming_language) is good .",
-        "He read https://a.org/Mercury_(planet)#Orbit , https://a.org/A_((b)_c)_d and ftp://a.org/f_(1).jpg today .",
-        "( see http://a.org/x_(y) )",
-        "( see http://a.org/x )",
-        '" http://a.org/x " ( he said ) .',
-        "It is http://a.org/?q=(1+2)&z=3 .",
-    ],
-)
-def test_addresses_stay_whole(text: str) -> None:
-    """Words between spaces, which are then left out before and after marks."""
-    written = re.sub(r" (?=[.,?)])|(?<=\() ", "", re.sub(r'^" | "', '"', text))
-    assert [form for sentence in Parser.load("en").sentences(written) for form in sentence.forms] == text.split()

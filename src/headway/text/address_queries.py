@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from headway.arrays import Ints
 from headway.inference.jit import part
-from headway.text.characters import BREAK, DIGIT, LETTER, LOWER, PAD, UPPER
+from headway.text.characters import ALPHANUMERIC, BREAK, LETTERS, PAD
 
 _QUESTION, _EQUALS, _SLASH, _STOP = map(ord, "?=/.")
 _OF_NAMES = tuple(map(ord, "._-%"))
 _OF_HOSTS = tuple(map(ord, ".-"))
 _OF_PATHS = tuple(map(ord, "/._-~%+,;:@=&"))
 _OUTSIDE = tuple(map(ord, "\"'<>()[]{}"))
-_LETTERS = (UPPER, LOWER, LETTER)
-_ALPHANUMERIC = (UPPER, LOWER, LETTER, DIGIT)
 
 
 @part
@@ -33,25 +31,25 @@ def joined_by_queries(kind: Ints) -> NDArray[np.bool_]:
         i += 1
         if kind[query] != _QUESTION:
             continue
-        while kind[i] in _ALPHANUMERIC or kind[i] in _OF_NAMES:
+        while kind[i] in ALPHANUMERIC or kind[i] in _OF_NAMES:
             i += 1
         if kind[i] != _EQUALS or i == query + 1:
             continue
         start = query
-        while kind[start - 1] in _ALPHANUMERIC or kind[start - 1] in _OF_PATHS:
+        while kind[start - 1] in ALPHANUMERIC or kind[start - 1] in _OF_PATHS:
             start -= 1
         host = start
         stops = 0
-        while kind[host] in _ALPHANUMERIC or (kind[host] in _OF_HOSTS and kind[host - 1] in _ALPHANUMERIC):
+        while kind[host] in ALPHANUMERIC or (kind[host] in _OF_HOSTS and kind[host - 1] in ALPHANUMERIC):
             stops += kind[host] == _STOP
             host += 1
-        if not stops or kind[start] not in _ALPHANUMERIC or kind[host - 1] not in _LETTERS:
+        if not stops or kind[start] not in ALPHANUMERIC or kind[host - 1] not in LETTERS:
             continue
         if kind[host] not in (_SLASH, _QUESTION):
             continue
         end = i
         while kind[i] > BREAK and kind[i] not in _OUTSIDE:
-            if kind[i] in _ALPHANUMERIC:
+            if kind[i] in ALPHANUMERIC:
                 end = i
             i += 1
         held[start:end] = True

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from headway.arrays import Ints
 from headway.inference.jit import part
-from headway.text.characters import BREAK, DIGIT, LETTER, LOWER, PAD, UPPER
+from headway.text.characters import ALPHANUMERIC, BREAK, LOWER, PAD, UPPER
 
 _COLON, _SLASH, _OPENING, _CLOSING = map(ord, ":/()")
 _OUTSIDE = tuple(map(ord, '"<>'))  # never part of an address
 _JOINTS = tuple(map(ord, "./?#&_"))
-_ALPHANUMERIC = (UPPER, LOWER, LETTER, DIGIT)
 
 
 @part
@@ -44,6 +43,6 @@ def bracketed_in_addresses(kind: Ints) -> NDArray[np.bool_]:
                 if depth == 0:
                     held[opened - 1 : i] = True
                     stop = i + 1 + (kind[i + 1] in _JOINTS)
-                    held[i:stop] = kind[stop] in _ALPHANUMERIC
+                    held[i:stop] = kind[stop] in ALPHANUMERIC
             i += 1
     return held
